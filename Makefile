@@ -1,0 +1,33 @@
+# Everything a fresh machine needs is Python 3.11, Java 17 and make.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup check test lock clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
+
+$(VENV)/.ready: requirements.txt pyproject.toml
+	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -q --require-hashes -r requirements.txt
+	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: setup ## format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: setup ## every test
+	@$(BIN)/pytest
+
+clean: ## forget the environment, the jars and the lab's data
+	@rm -rf $(VENV) .causeway

@@ -1,0 +1,1 @@
+"""Causeway mirrors Apache Kafka clusters: exact, provable, native to Airflow and Spark."""

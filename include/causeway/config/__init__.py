@@ -1,0 +1,1 @@
+"""flows.yaml and connections, read once at an entry point, become frozen and validated values."""

@@ -1,0 +1,39 @@
+"""How to reach a cluster: librdkafka's words, with the secrets kept out of every repr.
+
+The one value that both clients (confluent-kafka and kafka-python) are configured from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SECRET_KEYS = frozenset(
+    {
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.password",
+        "sasl.oauthbearer.client.secret",
+        "sasl.jaas.config",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEndpoint:
+    """A cluster's alias and its client settings; printing one never shows a secret."""
+
+    alias: str
+    settings: dict[str, str] = field(repr=False)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.settings["bootstrap.servers"]
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The values that must not show up in a log, an argument or a page."""
+        return frozenset(v for k, v in self.settings.items() if k in SECRET_KEYS and v)
+
+    def __str__(self) -> str:
+        return f"{self.alias} ({self.bootstrap_servers})"

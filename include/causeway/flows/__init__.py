@@ -1,0 +1,1 @@
+"""Use cases, one file each: load, decide, act, record, report."""

@@ -1,0 +1,1 @@
+"""Real Kafka brokers on loopback, for the demo, the tests and anybody's experiments."""

@@ -1,0 +1,1 @@
+"""Carries lanes to Spark's executors and rows back to the driver."""
