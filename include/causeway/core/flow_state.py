@@ -1,0 +1,241 @@
+"""Who may run a flow: the records of `causeway-flows.internal` and what they add up to.
+
+The topic has one partition, so its records have one order. A *turn* is a record after which older
+work must stop: a run that begins, a fence, a lift. The offset of a flow's newest turn is the flow's
+generation. Records are plain (no transaction): being appended is what counts, not who appended.
+
+Invariants
+    A. A fence stands until a lift; a run's own record never lifts it.
+    B. `most_lanes` never shrinks: a fence has to claim every lane that the flow ever had.
+    C. Signs of life and ends of runs name the generation they belong to; they open nothing.
+    D. Keys make the topic compactable without losing any of this: one per flow and kind.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Literal
+from uuid import UUID
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.identity import Generation
+
+_VERSION = 1
+Kind = Literal["run", "alive", "fence", "pairs", "clusters"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A record of the flows topic as it was read."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that began: it owns the flow until a newer turn."""
+
+    generation: Generation
+    holder: str
+    run_id: str
+    lanes: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    generation: int
+    ended: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    by: str
+    because: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPair:
+    """A target topic that this flow has written, with the topics' ids at that time."""
+
+    source_topic: str
+    source_topic_id: UUID
+    target_topic_id: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowState:
+    generation: Generation = Generation(-1)
+    """Offset of the newest turn; -1: the flow never ran."""
+    run: Run | None = None
+    alive: Alive | None = None
+    fence: Fence | None = None
+    most_lanes: int = 0
+    pairs: dict[str, KnownPair] = field(default_factory=dict)
+    """By target topic."""
+    source_cluster_id: str | None = None
+    target_cluster_id: str | None = None
+
+    @property
+    def running(self) -> Run | None:
+        """The run that holds the flow, if it didn't say that it ended and nothing came after it."""
+        if self.run is None or self.run.generation != self.generation:
+            return None
+        ended = self.alive is not None and self.alive.generation == self.run.generation and self.alive.ended
+        return None if ended else self.run
+
+    @property
+    def last_sign_ms(self) -> int:
+        """When the newest run was last known to live, by its own clock."""
+        if self.run is None:
+            return 0
+        if self.alive is not None and self.alive.generation == self.run.generation:
+            return self.alive.at_ms
+        return self.run.since_ms
+
+
+def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState]:
+    """The states after one more record of the log; records of other makers are refused, not skipped."""
+    kind, flow = _parse_key(record)
+    if record.value is None:
+        return states
+    value = _parse_value(record)
+    before = states.get(flow, FlowState())
+    return {**states, flow: _apply(before, kind, value, record)}
+
+
+def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
+    match kind:
+        case "run":
+            run = Run(
+                generation=Generation(record.offset),
+                holder=str(value["holder"]),
+                run_id=str(value["run"]),
+                lanes=_int(value["lanes"]),
+                since_ms=_int(value["at_ms"]),
+            )
+            return replace(
+                state,
+                generation=run.generation,
+                run=run,
+                most_lanes=max(state.most_lanes, run.lanes, _int(value["most_lanes"])),
+            )
+        case "alive":
+            alive = Alive(
+                generation=_int(value["generation"]),
+                ended=bool(value["ended"]),
+                at_ms=_int(value["at_ms"]),
+            )
+            return replace(state, alive=alive)
+        case "fence":
+            fence = Fence(by=str(value["by"]), because=str(value["because"]), since_ms=_int(value["at_ms"]))
+            return replace(
+                state,
+                generation=Generation(record.offset),
+                fence=fence if value["fenced"] else None,
+                most_lanes=max(state.most_lanes, _int(value["most_lanes"])),
+            )
+        case "pairs":
+            pair = KnownPair(
+                source_topic=str(value["source_topic"]),
+                source_topic_id=UUID(str(value["source_id"])),
+                target_topic_id=UUID(str(value["target_id"])),
+                partitions=_int(value["partitions"]),
+            )
+            return replace(state, pairs={**state.pairs, str(value["target_topic"]): pair})
+        case "clusters":
+            return replace(
+                state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"])
+            )
+        case _:
+            raise ProtocolFault(
+                f"record {record.offset} of the flows topic",
+                value=kind,
+                rule="is of a kind that this version doesn't know",
+                remedy="run the newest version of Causeway that works on this cluster",
+            )
+
+
+def run_record(
+    flow: str, *, holder: str, run_id: str, lanes: int, most_lanes: int, at_ms: int
+) -> tuple[bytes, bytes]:
+    return _record(
+        "run",
+        flow,
+        {"holder": holder, "run": run_id, "lanes": lanes, "most_lanes": most_lanes, "at_ms": at_ms},
+    )
+
+
+def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tuple[bytes, bytes]:
+    return _record("alive", flow, {"generation": generation, "ended": ended, "at_ms": at_ms})
+
+
+def fence_record(
+    flow: str, *, fenced: bool, by: str, because: str, most_lanes: int, at_ms: int
+) -> tuple[bytes, bytes]:
+    """A fence (`fenced`) or its lift."""
+    return _record(
+        "fence",
+        flow,
+        {"fenced": fenced, "by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms},
+    )
+
+
+def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
+    value = {
+        "target_topic": target_topic,
+        "source_topic": pair.source_topic,
+        "source_id": str(pair.source_topic_id),
+        "target_id": str(pair.target_topic_id),
+        "partitions": pair.partitions,
+    }
+    key, body = _record("pairs", flow, value)
+    return key + b"/" + target_topic.encode(), body
+
+
+def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
+    return _record("clusters", flow, {"source": source, "target": target})
+
+
+def _record(kind: Kind, flow: str, value: dict[str, object]) -> tuple[bytes, bytes]:
+    body = json.dumps({"v": _VERSION, **value}, separators=(",", ":"))
+    return f"{_VERSION}/{kind}/{flow}".encode(), body.encode()
+
+
+def _parse_key(record: LogRecord) -> tuple[str, str]:
+    parts = record.key.decode("utf-8", "replace").split("/")
+    if len(parts) < 3 or parts[0] != str(_VERSION):
+        raise _unreadable(record, "key")
+    return parts[1], parts[2]
+
+
+def _parse_value(record: LogRecord) -> dict[str, object]:
+    try:
+        value = json.loads(record.value or b"")
+    except ValueError as cause:
+        raise _unreadable(record, "value") from cause
+    if not isinstance(value, dict) or value.get("v") != _VERSION:
+        raise _unreadable(record, "value")
+    return value
+
+
+def _unreadable(record: LogRecord, part: str) -> ProtocolFault:
+    return ProtocolFault(
+        f"{part} of record {record.offset} in the flows topic",
+        value=record.key,
+        rule=f"must be version {_VERSION} of Causeway's format",
+        remedy="nobody else may write this topic; a newer Causeway may have: use that one",
+    )
+
+
+def _int(value: object) -> int:
+    if not isinstance(value, int):
+        raise ProtocolFault("a number in the flows topic", value=value, rule="must be an integer")
+    return value

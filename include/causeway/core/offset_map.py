@@ -1,0 +1,197 @@
+"""The offset map: which target offset each source offset went to, as runs.
+
+A run is a stretch of source offsets whose records lie one behind the other on the target:
+
+    source   100 101 102  .   .  105 106          . = hole: compacted away, marker, aborted, dropped
+    target    40  41  42         43  44           run(source_first=100, target_first=40,
+                                                      segments=((3, 2), (2, 0)))
+
+`segments` are (copied, skipped) pairs in source order. Runs are appended in the data's own
+transaction to `causeway-offset-map.<source>.internal`, so a run exists exactly if its records do.
+
+The format has a version in key and value; a reader refuses what it doesn't know.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from uuid import UUID
+from zlib import crc32
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+
+MAP_PARTITIONS = 8
+_VERSION = 1
+_KEY_HEAD = struct.Struct(">bH")
+_KEY_TAIL = struct.Struct(">iq")
+_VALUE_HEAD = struct.Struct(">bqqqq16s16sI")
+_SEGMENT = struct.Struct(">II")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    target: TopicPartition
+    source_first: SourceOffset
+    target_first: TargetOffset
+    segments: tuple[tuple[int, int], ...]
+    """(records copied, source offsets skipped behind them), in order."""
+    first_timestamp_ms: int
+    last_timestamp_ms: int
+    generation: Generation
+    source_topic_id: UUID
+    target_topic_id: UUID
+
+    @property
+    def count(self) -> int:
+        return sum(copied for copied, _ in self.segments)
+
+    @property
+    def target_next(self) -> TargetOffset:
+        return TargetOffset(self.target_first + self.count)
+
+    @property
+    def source_next(self) -> SourceOffset:
+        """Behind the last copied record; trailing holes belong to nobody."""
+        span = sum(copied + skipped for copied, skipped in self.segments)
+        return SourceOffset(self.source_first + span - self.segments[-1][1])
+
+    def source_of(self, target: TargetOffset) -> SourceOffset:
+        """The source offset of the record at `target`, which must lie inside the run."""
+        left, source = target - self.target_first, int(self.source_first)
+        for copied, skipped in self.segments:
+            if left < copied:
+                return SourceOffset(source + left)
+            left -= copied
+            source += copied + skipped
+        raise ValueError(f"target offset {target} lies outside of {self}")
+
+
+def map_partition(target: TopicPartition, partitions: int = MAP_PARTITIONS) -> int:
+    """A stable hash: the same on every machine and in every version."""
+    return crc32(f"{target.topic}/{target.partition}".encode()) % partitions
+
+
+class RunBuilder:
+    """Collects the batches of one partition in one transaction; a hole on the target starts a new run."""
+
+    def __init__(
+        self, target: TopicPartition, generation: Generation, source_topic_id: UUID, target_topic_id: UUID
+    ) -> None:
+        self._fixed = (target, generation, source_topic_id, target_topic_id)
+        self._runs: list[Run] = []
+        self._open: _OpenRun | None = None
+
+    def add(
+        self,
+        source_segments: tuple[tuple[int, int], ...],
+        target_first: TargetOffset,
+        first_timestamp_ms: int,
+        last_timestamp_ms: int,
+    ) -> None:
+        """One appended batch: `source_segments` are (first source offset, count) of its records, rising."""
+        count = sum(n for _, n in source_segments)
+        if self._open is None or self._open.target_next != target_first:
+            self._close()
+            self._open = _OpenRun(int(source_segments[0][0]), int(target_first), first_timestamp_ms)
+        for first, n in source_segments:
+            self._open.extend(first, n)
+        self._open.target_next = target_first + count
+        self._open.last_timestamp_ms = last_timestamp_ms
+
+    def build(self) -> tuple[Run, ...]:
+        self._close()
+        runs, self._runs = tuple(self._runs), []
+        return runs
+
+    def _close(self) -> None:
+        if self._open is None:
+            return
+        target, generation, source_id, target_id = self._fixed
+        run, self._open = self._open, None
+        self._runs.append(
+            Run(
+                target=target,
+                source_first=SourceOffset(run.source_first),
+                target_first=TargetOffset(run.target_first),
+                segments=tuple((copied, skipped) for copied, skipped in run.segments),
+                first_timestamp_ms=run.first_timestamp_ms,
+                last_timestamp_ms=run.last_timestamp_ms,
+                generation=generation,
+                source_topic_id=source_id,
+                target_topic_id=target_id,
+            )
+        )
+
+
+class _OpenRun:
+    def __init__(self, source_first: int, target_first: int, first_timestamp_ms: int) -> None:
+        self.source_first, self.target_first = source_first, target_first
+        self.source_next, self.target_next = source_first, target_first
+        self.first_timestamp_ms = self.last_timestamp_ms = first_timestamp_ms
+        self.segments: list[list[int]] = [[0, 0]]
+
+    def extend(self, first: int, count: int) -> None:
+        skipped = first - self.source_next
+        if skipped < 0:
+            raise ProtocolFault("source offsets of a partition", value=first, rule="must rise")
+        if skipped:
+            self.segments[-1][1] = skipped
+            self.segments.append([0, 0])
+        self.segments[-1][0] += count
+        self.source_next = first + count
+
+
+def encode_run(run: Run) -> tuple[bytes, bytes]:
+    """Key and value of the run's record."""
+    topic = run.target.topic.encode()
+    key = (
+        _KEY_HEAD.pack(_VERSION, len(topic)) + topic + _KEY_TAIL.pack(run.target.partition, run.source_first)
+    )
+    head = _VALUE_HEAD.pack(
+        _VERSION,
+        run.target_first,
+        run.first_timestamp_ms,
+        run.last_timestamp_ms,
+        run.generation,
+        run.source_topic_id.bytes,
+        run.target_topic_id.bytes,
+        len(run.segments),
+    )
+    return key, head + b"".join(_SEGMENT.pack(*segment) for segment in run.segments)
+
+
+def decode_run(key: bytes, value: bytes) -> Run:
+    try:
+        version, length = _KEY_HEAD.unpack_from(key)
+        value_version = value[0]
+        if (version, value_version) != (_VERSION, _VERSION):
+            raise _unreadable(key, f"is version {version}/{value_version}, this code knows {_VERSION}")
+        topic = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode()
+        partition, source_first = _KEY_TAIL.unpack_from(key, _KEY_HEAD.size + length)
+        _, target_first, first_ms, last_ms, generation, source_id, target_id, n = _VALUE_HEAD.unpack_from(
+            value
+        )
+        if len(value) != _VALUE_HEAD.size + n * _SEGMENT.size or n == 0:
+            raise _unreadable(key, "has another length than it says")
+        segments = tuple(_SEGMENT.iter_unpack(value[_VALUE_HEAD.size :]))
+    except (struct.error, IndexError, UnicodeDecodeError) as cause:
+        raise _unreadable(key, "is cut short") from cause
+    return Run(
+        target=TopicPartition(topic, partition),
+        source_first=SourceOffset(source_first),
+        target_first=TargetOffset(target_first),
+        segments=segments,
+        first_timestamp_ms=first_ms,
+        last_timestamp_ms=last_ms,
+        generation=Generation(generation),
+        source_topic_id=UUID(bytes=source_id),
+        target_topic_id=UUID(bytes=target_id),
+    )
+
+
+def _unreadable(key: bytes, rule: str) -> ProtocolFault:
+    return ProtocolFault(
+        "record of the offset map", value=key.hex(), rule=rule, remedy="nothing else may write this topic"
+    )

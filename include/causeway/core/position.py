@@ -1,0 +1,98 @@
+"""The position of a mirrored partition: what a committed offset of `causeway.<flow>` says.
+
+The committed number is the next source offset; the metadata holds all that a later owner needs to
+prove that the two logs are still the ones that this position was written about. It travels in the
+data's own transaction, so it can't disagree with the data.
+
+Invariants
+    A. A committed offset whose metadata isn't ours is never taken for a position.
+    B. `target_next` is the offset behind the last mirrored record; transaction markers may follow it.
+    C. `aborted_records` only grows: the records of aborted attempts that default readers saw and will
+       see again, since the flow began.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.identity import Generation, SourceOffset, TargetOffset
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    source_next: SourceOffset
+    target_next: TargetOffset
+    source_topic_id: UUID
+    target_topic_id: UUID
+    source_epoch: int
+    """Leader epoch of the source batch in front of `source_next`; -1: not known."""
+    target_epoch: int
+    generation: Generation
+    producer_id: int
+    time_ms: int
+    records: int = 0
+    """Records mirrored since the flow began with this partition."""
+    aborted_records: int = 0
+
+    def metadata(self) -> str:
+        """Everything but the number itself, small enough for the broker's 4,096 bytes."""
+        return json.dumps(
+            {
+                "v": _VERSION,
+                "t": self.target_next,
+                "sid": self.source_topic_id.hex,
+                "tid": self.target_topic_id.hex,
+                "se": self.source_epoch,
+                "te": self.target_epoch,
+                "g": self.generation,
+                "pid": self.producer_id,
+                "ms": self.time_ms,
+                "n": self.records,
+                "ab": self.aborted_records,
+            },
+            separators=(",", ":"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPosition:
+    """A committed offset that Causeway didn't write, or wrote in a format that is newer than this code."""
+
+    source_next: int
+    why: str
+
+
+def parse_position(offset: int, metadata: str | None) -> Position | ForeignPosition:
+    """Read what was committed. Nothing is guessed: what isn't ours is a value that says so."""
+    try:
+        fields = json.loads(metadata or "")
+        version = fields["v"]
+        if version != _VERSION:
+            return ForeignPosition(offset, f"its format is version {version}, this code knows {_VERSION}")
+        return Position(
+            source_next=SourceOffset(offset),
+            target_next=TargetOffset(fields["t"]),
+            source_topic_id=UUID(hex=fields["sid"]),
+            target_topic_id=UUID(hex=fields["tid"]),
+            source_epoch=fields["se"],
+            target_epoch=fields["te"],
+            generation=Generation(fields["g"]),
+            producer_id=fields["pid"],
+            time_ms=fields["ms"],
+            records=fields["n"],
+            aborted_records=fields["ab"],
+        )
+    except (ValueError, KeyError, TypeError) as cause:
+        return ForeignPosition(offset, f"its metadata isn't Causeway's ({type(cause).__name__})")
+
+
+def require_position(found: Position | ForeignPosition | None) -> Position:
+    """For callers that have just read back what they committed."""
+    if isinstance(found, Position):
+        return found
+    raise ProtocolFault("committed position", value=found, rule="must be readable right after its commit")
