@@ -1,0 +1,118 @@
+"""Records of magic 2 as frames: offset, timestamp, and a body of key, value and headers left as it is.
+
+    record = length varint | attributes int8 | timestamp delta varlong | offset delta varint | body
+    body   = key bytes | value bytes | headers
+
+Offsets and timestamps are absolute in a `Frame`, deltas on the wire. Re-framing is all that a repack
+needs, so a body goes through unread.
+
+Invariants: offsets of one batch rise strictly and lie in its range; no byte is left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import google_crc32c
+
+from causeway.core.batches import (
+    HEADER,
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHead,
+    CorruptBatch,
+)
+from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec, compress, decompress
+from causeway.core.wire import Malformed, read_varint, read_varlong, wrap_int64, write_varint
+
+
+class Frame(NamedTuple):
+    offset: int
+    timestamp_ms: int
+    body: bytes
+
+
+def read_frames(
+    batch: memoryview, head: BatchHead, *, limit_bytes: int = DEFAULT_DECOMPRESSED_LIMIT_BYTES
+) -> list[Frame]:
+    """The frames of a magic 2 batch, timestamps as a consumer sees them.
+
+    :raises CorruptBatch: the payload isn't `head.record_count` records.
+    """
+    try:
+        payload = decompress(head.codec, batch[HEADER_BYTES:], limit_bytes=limit_bytes)
+        frames = _cut_frames(payload, head)
+    except Malformed as fault:
+        raise CorruptBatch(head.base_offset, str(fault)) from fault
+    except IndexError as fault:
+        raise CorruptBatch(head.base_offset, "its records are cut off") from fault
+    if head.is_log_append_time:
+        return [Frame(frame.offset, head.max_timestamp, frame.body) for frame in frames]
+    return frames
+
+
+def _cut_frames(payload: bytes, head: BatchHead) -> list[Frame]:
+    frames: list[Frame] = []
+    position, least_delta = 0, 0
+    for _ in range(head.record_count):
+        size_bytes, position = read_varint(payload, position)
+        end = position + size_bytes
+        timestamp_delta, position = read_varlong(payload, position + 1)
+        offset_delta, position = read_varint(payload, position)
+        if not position <= end <= len(payload):
+            raise Malformed(f"a record of {size_bytes} bytes doesn't fit in")
+        if not least_delta <= offset_delta <= head.last_offset_delta:
+            raise Malformed(
+                f"offset {head.base_offset + offset_delta} follows {head.base_offset + least_delta - 1}"
+            )
+        timestamp_ms = wrap_int64(head.base_timestamp + timestamp_delta)
+        frames.append(Frame(head.base_offset + offset_delta, timestamp_ms, payload[position:end]))
+        position, least_delta = end, offset_delta + 1
+    if position != len(payload):
+        raise Malformed(f"{len(payload) - position} bytes are left behind the last record")
+    return frames
+
+
+def write_batch(
+    frames: Sequence[Frame],
+    *,
+    codec: Codec,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool = True,
+    level: int | None = None,
+) -> bytes:
+    """One magic 2 batch with CreateTime; the offsets of `frames` give way to 0, 1, 2, ..."""
+    if not frames:
+        raise ValueError("a batch holds at least one record: brokers refuse empty ones")
+    base_timestamp = frames[0].timestamp_ms
+    payload = compress(codec, _join_frames(frames, base_timestamp), level=level)
+    fields = (
+        codec | (TRANSACTIONAL_BIT if transactional else 0),
+        len(frames) - 1,
+        base_timestamp,
+        max(frame.timestamp_ms for frame in frames),
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(frames),
+    )
+    length = HEADER_BYTES - PREFIX_BYTES + len(payload)
+    checked = HEADER.pack(0, length, -1, 2, 0, *fields)[21:]
+    crc = google_crc32c.extend(google_crc32c.value(checked), payload)
+    return HEADER.pack(0, length, -1, 2, crc, *fields) + payload
+
+
+def _join_frames(frames: Sequence[Frame], base_timestamp: int) -> bytes:
+    payload = bytearray()
+    for offset_delta, frame in enumerate(frames):
+        start = bytearray(1)  # record attributes: no bit of them has a meaning yet
+        write_varint(start, wrap_int64(frame.timestamp_ms - base_timestamp))
+        write_varint(start, offset_delta)
+        write_varint(payload, len(start) + len(frame.body))
+        payload += start
+        payload += frame.body
+    return bytes(payload)

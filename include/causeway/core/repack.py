@@ -1,0 +1,102 @@
+"""Which way a batch crosses, and the way for those that can't cross as they are.
+
+Verbatim is the rule. A batch is repacked when a broker would refuse it (holes, old format), when only
+its end is wanted, or when re-addressing it would change what readers see (LogAppendTime: the append
+times that consumers saw on the source become the records' own, CreateTime, timestamps).
+
+Invariants: the codec stays; offsets, timestamps and bodies of the wanted records stay, in order;
+keys, values and headers aren't read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from causeway.core.batches import BatchHead
+from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES
+from causeway.core.record_frames import Frame, write_batch
+from causeway.core.records import frames_of
+
+RepackReason = Literal["holes", "starts_inside", "log_append_time", "old_format"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """The batch crosses as it is: `batches.rebase`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repack:
+    """The batch crosses through `repack`."""
+
+    reasons: tuple[RepackReason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repacked:
+    """A batch to append and where its records come from: runs of (first source offset, count)."""
+
+    batch: bytes
+    record_count: int
+    segments: tuple[tuple[int, int], ...]
+    first_timestamp: int
+    max_timestamp: int
+
+
+def choose_way(head: BatchHead, *, first_wanted: int) -> Verbatim | Repack:
+    """For batches of data; control batches never cross."""
+    applies: tuple[tuple[RepackReason, bool], ...] = (
+        ("old_format", head.magic < 2),
+        ("holes", head.has_holes),
+        ("starts_inside", head.base_offset < first_wanted),
+        ("log_append_time", head.is_log_append_time),
+    )
+    reasons = tuple(reason for reason, holds in applies if holds)
+    return Repack(reasons) if reasons else Verbatim()
+
+
+def repack(
+    batch: memoryview,
+    head: BatchHead,
+    *,
+    first_wanted: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    limit_bytes: int = DEFAULT_DECOMPRESSED_LIMIT_BYTES,
+) -> Repacked | None:
+    """The records from `first_wanted` on as one appendable batch; None if none are left of it.
+
+    :raises CorruptBatch: the batch can't be read.
+    """
+    frames = [
+        frame for frame in frames_of(batch, head, limit_bytes=limit_bytes) if frame.offset >= first_wanted
+    ]
+    if not frames:
+        return None
+    return Repacked(
+        batch=write_batch(
+            frames,
+            codec=head.codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        ),
+        record_count=len(frames),
+        segments=_segments(frames),
+        first_timestamp=frames[0].timestamp_ms,
+        max_timestamp=max(frame.timestamp_ms for frame in frames),
+    )
+
+
+def _segments(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:
+    runs: list[tuple[int, int]] = []
+    for frame in frames:
+        first, count = runs[-1] if runs else (0, 0)
+        if runs and first + count == frame.offset:
+            runs[-1] = (first, count + 1)
+        else:
+            runs.append((frame.offset, 1))
+    return tuple(runs)

@@ -1,0 +1,59 @@
+"""Kafka's variable-length integers: what records are framed with.
+
+Zigzag, seven bits a byte, low bits first; an int32 takes at most 5 bytes, an int64 at most 10.
+Reading past the end raises IndexError by nature; whoever decodes a batch turns that and `Malformed`
+into `CorruptBatch`, because only there the offset is known.
+"""
+
+from __future__ import annotations
+
+_INT32_BITS, _INT32_MAX_BYTES = 32, 5
+_INT64_BITS, _INT64_MAX_BYTES = 64, 10
+_INT64_MASK = (1 << 64) - 1
+
+
+class Malformed(ValueError):
+    """Bytes that break the format; the message is the reason, without the place."""
+
+
+def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """An int32 and the position behind it."""
+    first = buffer[position]
+    if first < 0x80:  # nearly every length and delta: worth the shortcut
+        return (first >> 1) ^ -(first & 1), position + 1
+    return _read_long_form(buffer, position, _INT32_MAX_BYTES, _INT32_BITS)
+
+
+def read_varlong(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """An int64 and the position behind it."""
+    first = buffer[position]
+    if first < 0x80:
+        return (first >> 1) ^ -(first & 1), position + 1
+    return _read_long_form(buffer, position, _INT64_MAX_BYTES, _INT64_BITS)
+
+
+def _read_long_form(buffer: bytes | memoryview, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
+    raw = 0
+    for index in range(max_bytes):
+        byte = buffer[position + index]
+        raw |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if raw >> bits:
+                raise Malformed(f"a varint holds more than {bits} bits")
+            return (raw >> 1) ^ -(raw & 1), position + index + 1
+    raise Malformed(f"a varint is longer than {max_bytes} bytes")
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """Appends an int32 or an int64: one encoding serves both."""
+    raw = (value << 1) ^ (value >> 63)
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+def wrap_int64(value: int) -> int:
+    """Two's complement, as the brokers' own arithmetic: timestamps far apart have deltas that wrap."""
+    value &= _INT64_MASK
+    return value - (1 << 64) if value >> 63 else value
