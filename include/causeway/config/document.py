@@ -1,0 +1,191 @@
+"""A YAML file as plain values, with the line of each.
+
+Invariants: only strings, booleans, integers, floats, None, lists and dictionaries come out; no tag
+builds an object; no alias, so a small file stays small in memory; no key twice, so the last one can't
+win in silence. Words are read as YAML 1.2 reads them: `no`, `010` and `12:30` are text here, never
+False, 8 and 750, and the field's own rule then accepts or refuses them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from causeway.core.errors import ConfigError
+
+LARGEST_BYTES = 1 << 20
+DEEPEST = 12
+FieldPath = tuple[str | int, ...]
+
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
+_FLOAT = re.compile(r"-?(0|[1-9][0-9]{0,17})\.[0-9]{1,17}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What the file says (`content`), and at which line each field begins."""
+
+    name: str
+    content: object
+    lines: dict[FieldPath, int]
+
+    def place(self, field: FieldPath) -> str:
+        """`flows.yaml:12: flows.a.topics[0]`; a field that isn't there has the line of what should hold it."""
+        place = f"{self.name}:{self.line(field)}"
+        return f"{place}: {spell(field)}" if field else place
+
+    def line(self, field: FieldPath) -> int:
+        while field and field not in self.lines:
+            field = field[:-1]
+        return self.lines.get(field, 1)
+
+
+def spell(field: FieldPath) -> str:
+    text = ""
+    for step in field:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def read_document(path: Path, *, shown_as: str | None = None) -> Document:
+    """:raises ConfigError: the file isn't there, isn't text, is too big, or isn't the YAML that we accept."""
+    name = shown_as or str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_BYTES + 1)
+    except OSError as reason:
+        raise ConfigError(
+            name,
+            rule=f"can't be read: {reason.strerror}",
+            remedy="name the file with --file, or go to the project's folder",
+        ) from reason
+    return parse_document(raw, name)
+
+
+def parse_document(raw: bytes, name: str) -> Document:
+    text = _decode(raw, name)
+    loader = _Loader(text, name)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            raise ConfigError(
+                f"{name}:1", rule="the file is empty", remedy="begin with `clusters:` and `flows:`"
+            )
+        lines: dict[FieldPath, int] = {}
+        content = _plain(node, (), lines, name)
+    except yaml.reader.ReaderError as reason:
+        line = text.count("\n", 0, reason.position) + 1
+        raise ConfigError(f"{name}:{line}", rule="holds a control character", remedy="remove it") from None
+    except yaml.MarkedYAMLError as reason:
+        raise _not_yaml(reason, name) from None
+    finally:
+        loader.dispose()  # type: ignore[no-untyped-call]
+    return Document(name, content, lines)
+
+
+def _decode(raw: bytes, name: str) -> str:
+    if len(raw) > LARGEST_BYTES:
+        raise ConfigError(name, rule="must not be larger than 1 MiB", remedy="is it the right file?")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        line = raw.count(b"\n", 0, reason.start) + 1
+        raise ConfigError(
+            f"{name}:{line}",
+            value=f"byte 0x{raw[reason.start]:02x} at position {reason.start}",
+            rule="the file must be UTF-8",
+            remedy="save it as UTF-8",
+        ) from None
+    for number, line_text in enumerate(text.splitlines(), start=1):
+        if "\t" in line_text[: len(line_text) - len(line_text.lstrip())]:
+            raise ConfigError(
+                f"{name}:{number}", rule="must be indented by spaces, not tabs", remedy="use spaces"
+            )
+    return text
+
+
+def _not_yaml(reason: yaml.MarkedYAMLError, name: str) -> ConfigError:
+    mark = reason.problem_mark or reason.context_mark
+    place = f"{name}:{mark.line + 1}" if mark else name
+    column = f" (column {mark.column + 1})" if mark else ""
+    hint = "quote the text" if "%" in str(reason.problem) or "mapping values" in str(reason.problem) else ""
+    if reason.problem and "alias" in reason.problem:
+        hint = 'quote a pattern that begins with *; a glob like *.orders is written ".*\\.orders"'
+    return ConfigError(
+        place, rule=f"isn't YAML: {reason.problem or reason}{column}", remedy=hint or "see the lines above it"
+    )
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes only; refuses what makes YAML surprising before it is built."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self._name, self._depth = name, 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        place = f"{self._name}:{event.start_mark.line + 1}"
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise ConfigError(
+                place,
+                value=f"{'*' if isinstance(event, yaml.AliasEvent) else '&'}{event.anchor}",
+                rule="anchors and aliases are not accepted",
+                remedy='write the value out; quote a pattern, and a glob like *.orders is written ".*\\.orders"',
+            )
+        if event.tag is not None:
+            raise ConfigError(
+                place, value=event.tag, rule="tags are not accepted", remedy="remove it or quote the text"
+            )
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ConfigError(place, rule=f"is nested more than {DEEPEST} deep", remedy="close a bracket")
+        node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]
+        self._depth -= 1
+        return node
+
+
+def _plain(node: yaml.Node, field: FieldPath, lines: dict[FieldPath, int], name: str) -> object:
+    lines.setdefault(field, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, field, lines, name)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*field, index), lines, name) for index, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _mapping(
+    node: yaml.MappingNode, field: FieldPath, lines: dict[FieldPath, int], name: str
+) -> dict[str, object]:
+    content: dict[str, object] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = key_node.value
+        if not isinstance(key_node, yaml.ScalarNode) or not isinstance(key, str):
+            raise ConfigError(
+                f"{name}:{line}", rule="a key must be a word", remedy="quote it if it is meant as text"
+            )
+        if key in content:
+            raise ConfigError(
+                f"{name}:{line}: {spell((*field, key))}",
+                rule=f"the key is already there, at line {lines[(*field, key)]}",
+                remedy="keep one of the two",
+            )
+        lines[(*field, key)] = line
+        content[key] = _plain(value_node, (*field, key), lines, name)
+    return content
+
+
+def _scalar(node: yaml.Node) -> object:
+    text: str = node.value
+    if node.style is not None:  # quoted, so text
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text

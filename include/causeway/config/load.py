@@ -1,0 +1,97 @@
+"""flows.yaml -> Deployment. Reads one small file, in milliseconds: DAG files call this whenever Airflow parses.
+
+Every refusal is a ConfigError that begins with file, line and field. Neither Airflow nor a Kafka client
+is imported here, nothing is looked up, no secret is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import ValidationError
+
+from causeway.config.crosscheck import check_flows, check_names, check_no_secrets
+from causeway.config.deployment import ClusterReference, Deployment, FlowGroups, FlowSchedule
+from causeway.config.document import Document, read_document
+from causeway.config.explain import explain
+from causeway.config.model import FileModel, FlowModel
+from causeway.config.schedule import CONTINUOUS
+from causeway.core.flow import CopyLimits, Flow
+from causeway.core.naming import IdentityNaming, NamingPolicy, PrefixNaming
+from causeway.core.topic_filter import TopicFilter
+
+
+def load_flows(path: Path | str, *, shown_as: str | None = None) -> Deployment:
+    """:raises ConfigError: the file can't be read or says something that isn't accepted."""
+    return deployment_from(read_document(Path(path), shown_as=shown_as))
+
+
+def deployment_from(document: Document) -> Deployment:
+    check_no_secrets(document)
+    check_names(document)
+    try:
+        model = FileModel.model_validate(document.content)
+    except ValidationError as reason:
+        raise explain(reason, document) from None
+    check_flows(model, document)
+    return Deployment(
+        file=document.name,
+        clusters=_clusters(model),
+        flows=MappingProxyType({name: _flow(name, flow) for name, flow in model.flows.items()}),
+        schedules=MappingProxyType({name: _schedule(flow) for name, flow in model.flows.items()}),
+        groups=MappingProxyType({name: _groups(flow) for name, flow in model.flows.items()}),
+    )
+
+
+def _clusters(model: FileModel) -> Mapping[str, ClusterReference]:
+    return MappingProxyType(
+        {
+            alias: ClusterReference(alias=alias, connection_id=found.connection, insecure=found.insecure)
+            for alias, found in model.clusters.items()
+        }
+    )
+
+
+def _flow(name: str, model: FlowModel) -> Flow:
+    return Flow(
+        name=name,
+        source=model.source,
+        target=model.target,
+        topics=TopicFilter(tuple(model.topics), tuple(model.topics_exclude)),
+        naming=_naming(model),
+        start=model.start,
+        lanes=model.lanes,
+        replication_factor=None if model.replication_factor == -1 else model.replication_factor,
+        config_properties_exclude=tuple(model.config_exclude),
+        limits=CopyLimits(
+            transaction_bytes=model.transaction_bytes,
+            transaction_seconds=model.transaction_seconds,
+            fetch_bytes=min(model.transaction_bytes, CopyLimits().fetch_bytes),
+        ),
+    )
+
+
+def _naming(model: FlowModel) -> NamingPolicy:
+    if model.policy == "identity":
+        return IdentityNaming()
+    return PrefixNaming(model.source, model.separator)
+
+
+def _schedule(model: FlowModel) -> FlowSchedule:
+    return FlowSchedule(
+        schedule=CONTINUOUS if model.follow else model.schedule,
+        run_for_seconds=model.run_for,
+        pool=model.pool,
+        retries=model.retries,
+        retry_delay_seconds=model.retry_delay,
+    )
+
+
+def _groups(model: FlowModel) -> FlowGroups:
+    return FlowGroups(
+        include=tuple(model.groups),
+        exclude=tuple(model.groups_exclude),
+        sync_offsets=model.sync_group_offsets,
+    )

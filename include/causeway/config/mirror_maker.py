@@ -1,0 +1,40 @@
+"""MirrorMaker 2's words that Causeway doesn't take, and what to do instead: people bring their old file."""
+
+from __future__ import annotations
+
+_EVERY_ROUND = "each round looks for new topics and partitions by itself; remove it"
+_NOT_YET = "Causeway doesn't do this yet; remove it"
+_CONNECTION = "how to reach a cluster belongs in its Airflow connection's extra"
+
+INSTEAD = {
+    "enabled": "a flow that shouldn't run is paused in Airflow; remove it",
+    "source.cluster.alias": "write source: and the cluster's alias",
+    "target.cluster.alias": "write target: and the cluster's alias",
+    "replication.policy.class": "write replication.policy: prefix or identity",
+    "topics.blacklist": "write topics.exclude",
+    "groups.blacklist": "write groups.exclude",
+    "config.properties.blacklist": "write config.properties.exclude",
+    "tasks.max": "write lanes",
+    "exactly.once.support": "every flow is exactly once; remove it",
+    "exactly.once.source.support": "every flow is exactly once; remove it",
+    "offset.lag.max": "the offset map is exact; remove it",
+    "offset-syncs.topic.location": "nothing is written to the source; remove it",
+    "refresh.topics.enabled": _EVERY_ROUND,
+    "refresh.topics.interval.seconds": _EVERY_ROUND,
+    "refresh.groups.enabled": _NOT_YET,
+    "refresh.groups.interval.seconds": _NOT_YET,
+    "sync.group.offsets.interval.seconds": _NOT_YET,
+    "sync.topic.configs.enabled": _NOT_YET,
+    "sync.topic.configs.interval.seconds": _NOT_YET,
+    "sync.topic.acls.enabled": _NOT_YET,
+    "sync.topic.acls.interval.seconds": _NOT_YET,
+    "emit.checkpoints.enabled": _NOT_YET,
+    "emit.checkpoints.interval.seconds": _NOT_YET,
+    "emit.heartbeats.enabled": _NOT_YET,
+    "emit.heartbeats.interval.seconds": _NOT_YET,
+    "emit.offset-syncs.enabled": _NOT_YET,
+    "heartbeats.replication.enabled": _NOT_YET,
+    "use.defaults.from": _NOT_YET,
+    "bootstrap.servers": _CONNECTION,
+    "security.protocol": _CONNECTION,
+}

@@ -1,0 +1,28 @@
+"""Why a value is refused, before anybody knows which line of which file it came from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Refusal(ValueError):
+    """A rule and a way out. Whoever knows the place makes a ConfigError of it; it stays in this room."""
+
+    def __init__(self, rule: str, remedy: str = "") -> None:
+        super().__init__(rule)
+        self.rule, self.remedy = rule, remedy
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be."""
+    matches = difflib.get_close_matches(name[:100].lower(), sorted(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`did you mean x? known: x, y`."""
+    names = sorted(known)
+    close = nearest(name, names)
+    hint = f"did you mean {close}? " if close else ""
+    return f"{hint}known: {', '.join(names)}" if names else f"{hint}none is known"
