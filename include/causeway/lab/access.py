@@ -1,0 +1,88 @@
+"""Users and rights of a running cluster with SASL, changed by its super user."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.lab.errors import LabTrouble
+from causeway.lab.readiness import admin_client
+
+_ANSWER_SECONDS = 15.0
+_CLUSTER = "kafka-cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One ACL, in the words of kafka-acls: `Right("topic", "orders", "read")`; `*` is any name."""
+
+    resource: str
+    name: str
+    operation: str
+    pattern: str = "literal"
+
+    @classmethod
+    def on_cluster(cls, operation: str) -> Right:
+        return cls("cluster", _CLUSTER, operation)
+
+
+def set_password(endpoint: ClusterEndpoint, user: str, password: str) -> None:
+    """Make a user, or change the password of one."""
+    strength = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    wish = UserScramCredentialUpsertion(user, strength, password.encode())
+    for answer in admin_client(endpoint).alter_user_scram_credentials([wish]).values():
+        answer.result(_ANSWER_SECONDS)
+
+
+def grant(endpoint: ClusterEndpoint, user: str, right: Right) -> None:
+    """Back when the broker's authorizer knows it, which is a moment after it has been written."""
+    client = admin_client(endpoint)
+    binding = AclBinding(*_pattern(right), *_rule(user, right))
+    for answer in client.create_acls([binding]).values():
+        answer.result(_ANSWER_SECONDS)
+    _wait_until(client, user, right, present=True)
+
+
+def revoke(endpoint: ClusterEndpoint, user: str, right: Right) -> None:
+    """:raises LabTrouble: the user doesn't have this right, so taking it away proves nothing."""
+    client = admin_client(endpoint)
+    for answer in client.delete_acls([_filter(user, right)]).values():
+        if not answer.result(_ANSWER_SECONDS):
+            raise LabTrouble(f"user {user}", value=right, rule="has no such right to take away")
+    _wait_until(client, user, right, present=False)
+
+
+def _pattern(right: Right) -> tuple[ResourceType, str, ResourcePatternType]:
+    return ResourceType[right.resource.upper()], right.name, ResourcePatternType[right.pattern.upper()]
+
+
+def _rule(user: str, right: Right) -> tuple[str, str, AclOperation, AclPermissionType]:
+    operation = AclOperation[right.operation.upper().replace("-", "_")]
+    return f"User:{user}", "*", operation, AclPermissionType.ALLOW
+
+
+def _filter(user: str, right: Right) -> AclBindingFilter:
+    return AclBindingFilter(*_pattern(right), *_rule(user, right))
+
+
+def _wait_until(client: AdminClient, user: str, right: Right, *, present: bool) -> None:
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    while bool(client.describe_acls(_filter(user, right)).result(_ANSWER_SECONDS)) is not present:
+        if time.monotonic() > deadline:
+            raise KafkaException(f"the authorizer did not take over {right} of {user}")
+        time.sleep(0.02)

@@ -1,0 +1,77 @@
+"""Where the lab keeps its things, and how it writes them: whole or not at all.
+
+    <project root>/.causeway/
+        jars/kafka-4.3.1/     the broker's jars
+        ivy/                  what Ivy downloaded, shared by all versions
+        lab/                  the clusters of `causeway lab up`, their state and connections
+
+The only reader of the environment in the lab.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from causeway.lab.errors import LabTrouble
+
+HOME_VARIABLE = "CAUSEWAY_HOME"
+Say = Callable[[str], None]
+
+
+def project_root(given: Path | None = None) -> Path:
+    """What holds `.causeway`: as given, else CAUSEWAY_HOME, else the project that this package lives in."""
+    if given is not None:
+        return given.absolute()
+    named = os.environ.get(HOME_VARIABLE)
+    return Path(named).absolute() if named else Path(__file__).resolve().parents[3]
+
+
+def jars_directory(root: Path, kafka_version: str) -> Path:
+    return root / ".causeway" / "jars" / f"kafka-{kafka_version}"
+
+
+def lab_directory(root: Path) -> Path:
+    return root / ".causeway" / "lab"
+
+
+def java_executable() -> str:
+    """JAVA_HOME's java, else the one on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise LabTrouble(
+            "java",
+            value=home and f"JAVA_HOME={home}",
+            rule="the lab's brokers need Java 17 or newer",
+            remedy="install a JRE, or point JAVA_HOME at one",
+        )
+    return found
+
+
+def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Replace a file in one step: readers see the old text or the new one; nobody has more than `mode`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        os.fchmod(descriptor, mode)
+        stream.write(text)
+    draft.replace(path)
+
+
+@contextmanager
+def exclusive(lock_path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
+    """One process at a time; `waiting` is called once if another is inside. It ends with its holder."""
+    lock_path.parent.mkdir(parents=True, exist_ok=True)
+    with lock_path.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

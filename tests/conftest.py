@@ -1,0 +1,110 @@
+"""Real brokers for every test that asks for one: started when first asked for, stopped with the session.
+
+They die with pytest, even if that is killed with -9. Homes and logs stay under pytest's temporary directory
+(`pytest --basetemp` says where), as long as pytest keeps it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from causeway.lab.cluster import LabCluster
+from causeway.lab.readiness import admin_client
+from causeway.lab.record import ClusterSpec
+from confluent_kafka.admin import AdminClient
+
+LabClusterFactory = Callable[..., LabCluster]
+AdminOf = Callable[[LabCluster], AdminClient]
+
+
+@pytest.fixture(scope="session")
+def lab_clusters(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LabClusterFactory]:
+    """Makes clusters that last as long as the session; prefer `sf` and `nyc`, which everybody shares."""
+    yield from _factory(tmp_path_factory, _say(request))
+
+
+@pytest.fixture
+def lab_cluster(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LabClusterFactory]:
+    """Makes and starts clusters for one test, to be mistreated: `lab_cluster("x", nodes=3)`."""
+    yield from _factory(tmp_path_factory, _say(request))
+
+
+@pytest.fixture(scope="session")
+def sf(lab_clusters: LabClusterFactory) -> LabCluster:
+    return lab_clusters("sf")
+
+
+@pytest.fixture(scope="session")
+def nyc(lab_clusters: LabClusterFactory) -> LabCluster:
+    return lab_clusters("nyc")
+
+
+@pytest.fixture(scope="session")
+def nyc_v1(lab_clusters: LabClusterFactory) -> LabCluster:
+    """A target of the old kind: Kafka 3.9, where transactions are of version 1."""
+    return lab_clusters("nyc_v1", kafka_version="3.9.2")
+
+
+@pytest.fixture(scope="session")
+def admin_of() -> AdminOf:
+    """A confluent AdminClient of a cluster, one per cluster."""
+    clients: dict[str, AdminClient] = {}
+
+    def of(cluster: LabCluster) -> AdminClient:
+        if cluster.cluster_id not in clients:
+            clients[cluster.cluster_id] = admin_client(cluster.endpoint())
+        return clients[cluster.cluster_id]
+
+    return of
+
+
+@pytest.fixture
+def sf_admin(sf: LabCluster, admin_of: AdminOf) -> AdminClient:
+    return admin_of(sf)
+
+
+@pytest.fixture
+def nyc_admin(nyc: LabCluster, admin_of: AdminOf) -> AdminClient:
+    return admin_of(nyc)
+
+
+@pytest.fixture
+def topic_name() -> Callable[..., str]:
+    """Names that no other test has, on clusters that tests share: `topic_name()`, `topic_name("orders")`."""
+    token, numbers = uuid.uuid4().hex[:8], itertools.count(1)
+    return lambda stem="topic": f"{stem}-{token}-{next(numbers)}"
+
+
+def _factory(temp: pytest.TempPathFactory, say: Callable[[str], None]) -> Iterator[LabClusterFactory]:
+    made: list[LabCluster] = []
+
+    def make(name: str = "lab", *, home: Path | None = None, start: bool = True, **wishes: Any) -> LabCluster:
+        cluster = LabCluster(ClusterSpec(name=name, **wishes), home or temp.mktemp(name), say=say)
+        made.append(cluster)
+        if start:
+            cluster.start()
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.stop()
+
+
+def _say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Straight to the terminal: a fixture that fetches jars for a minute must not look like a hang."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\n{line}", flush=True)
+
+    return say
