@@ -1,0 +1,316 @@
+"""The one place where a client's error becomes one of ours.
+
+Three sources of errors meet here: confluent-kafka (librdkafka's codes, negative for its own), kafka-python
+(one class per broker code) and the sockets below both. What comes out names the cluster with host and port,
+the resource, what the broker or the library said, and the way out. Invariants:
+
+- no secret of the endpoint is ever part of a message, whatever a client puts into its text;
+- a missing right becomes the exact `kafka-acls` command;
+- an error that isn't known here is a `ProtocolFault` with its code: nothing is taken for harmless.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NoReturn
+
+import kafka.errors as kafka_python
+from confluent_kafka import KafkaError, KafkaException
+
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import (
+    AuthenticationFailed,
+    BadInput,
+    CausewayError,
+    ClusterUnreachable,
+    ConfigError,
+    IncompatibleBroker,
+    NotAuthorized,
+    ProtocolFault,
+    UnknownName,
+)
+from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
+
+
+class LibrdkafkaCode(IntEnum):
+    """Librdkafka's own codes, all negative, with its names less the underscore."""
+
+    UNSUPPORTED_FEATURE = -165
+    TIMED_OUT_QUEUE = -166
+    AUTHENTICATION = -169
+    WAIT_COORD = -180
+    SSL = -181
+    TIMED_OUT = -185
+    INVALID_ARG = -186
+    ALL_BROKERS_DOWN = -187
+    UNKNOWN_TOPIC = -188
+    UNKNOWN_PARTITION = -190
+    PARTITION_EOF = -191
+    MSG_TIMED_OUT = -192
+    RESOLVE = -193
+    CRIT_SYS_RESOURCE = -194
+    TRANSPORT = -195
+    BAD_MSG = -199
+
+
+_UNREACHABLE = frozenset(
+    {
+        LibrdkafkaCode.TRANSPORT,
+        LibrdkafkaCode.RESOLVE,
+        LibrdkafkaCode.ALL_BROKERS_DOWN,
+        LibrdkafkaCode.TIMED_OUT,
+        LibrdkafkaCode.TIMED_OUT_QUEUE,
+        LibrdkafkaCode.MSG_TIMED_OUT,
+        LibrdkafkaCode.WAIT_COORD,
+        KafkaErrorCode.BROKER_NOT_AVAILABLE,
+    }
+)
+_AUTHENTICATION = frozenset(
+    {
+        LibrdkafkaCode.AUTHENTICATION,
+        KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        KafkaErrorCode.ILLEGAL_SASL_STATE,
+        KafkaErrorCode.SASL_AUTHENTICATION_FAILED,
+    }
+)
+_INCOMPATIBLE = frozenset(
+    {
+        LibrdkafkaCode.UNSUPPORTED_FEATURE,
+        KafkaErrorCode.UNSUPPORTED_VERSION,
+        KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)
+_UNKNOWN_NAME = frozenset(
+    {
+        LibrdkafkaCode.UNKNOWN_TOPIC,
+        LibrdkafkaCode.UNKNOWN_PARTITION,
+        KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        KafkaErrorCode.UNKNOWN_TOPIC_ID,
+        KafkaErrorCode.GROUP_ID_NOT_FOUND,
+    }
+)
+_REFUSED_REQUEST = frozenset(
+    {
+        KafkaErrorCode.INVALID_TOPIC_EXCEPTION,
+        KafkaErrorCode.TOPIC_ALREADY_EXISTS,
+        KafkaErrorCode.INVALID_PARTITIONS,
+        KafkaErrorCode.INVALID_REPLICATION_FACTOR,
+        KafkaErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        KafkaErrorCode.INVALID_CONFIG,
+        KafkaErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        KafkaErrorCode.POLICY_VIOLATION,
+    }
+)
+_ACL_RESOURCE = {
+    KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED: "--topic",
+    KafkaErrorCode.GROUP_AUTHORIZATION_FAILED: "--group",
+    KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED: "--cluster",
+    KafkaErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "--transactional-id",
+}
+_KAFKA_PYTHON_UNREACHABLE = (
+    kafka_python.KafkaConnectionError,
+    kafka_python.KafkaTimeoutError,
+    kafka_python.NodeNotReadyError,
+    kafka_python.MetadataEmptyBrokerList,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where it happened, in words that may be printed."""
+
+    cluster: str
+    resource: str
+    operation: str
+    principal: str
+    ca_location: str
+    secrets: frozenset[str]
+
+    @property
+    def what(self) -> str:
+        return f"cluster {self.cluster}" + (f", {self.resource}" if self.resource else "")
+
+    def without_secrets(self, text: str) -> str:
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+
+def raise_mapped(
+    exc: BaseException, *, cluster: ClusterEndpoint | str, resource: str = "", operation: str = ""
+) -> NoReturn:
+    """Raise what `exc` means to us, `from exc`; `operation` is the right that the request needs (`Read`)."""
+    raise mapped_error(exc, cluster=cluster, resource=resource, operation=operation) from exc
+
+
+@contextmanager
+def mapped(*, cluster: ClusterEndpoint | str, resource: str = "", operation: str = "") -> Iterator[None]:
+    """Client errors leave this block as ours; ours pass as they are."""
+    try:
+        yield
+    except (KafkaException, kafka_python.KafkaError, OSError) as exc:
+        raise_mapped(exc, cluster=cluster, resource=resource, operation=operation)
+
+
+def mapped_error(
+    exc: BaseException, *, cluster: ClusterEndpoint | str, resource: str = "", operation: str = ""
+) -> CausewayError:
+    """What `exc` means to us, as a value."""
+    place = _place(cluster, resource, operation)
+    if isinstance(exc, CausewayError):
+        return exc
+    if isinstance(exc, KafkaException):
+        return _from_librdkafka(exc.args[0], place)
+    if isinstance(exc, kafka_python.BrokerResponseError) and exc.errno is not None:
+        return _from_code(exc.errno, str(exc), place)
+    for classes, meaning in _MEANING_OF_CLASSES:
+        if isinstance(exc, classes):
+            return meaning(str(exc) or type(exc).__name__, place)
+    return _fault(f"{type(exc).__name__}: {exc}", place)
+
+
+def error_of_code(
+    code: int,
+    text: str = "",
+    *,
+    cluster: ClusterEndpoint | str,
+    resource: str = "",
+    operation: str = "",
+) -> CausewayError:
+    """What a numeric error code in a response means; for code that reads responses itself."""
+    return _from_code(code, text or error_name(code), _place(cluster, resource, operation))
+
+
+def error_of_event(error: KafkaError, *, cluster: ClusterEndpoint | str) -> CausewayError:
+    """What an error that librdkafka reports outside of any call (its `error_cb`) means."""
+    return _from_librdkafka(error, _place(cluster, "", ""))
+
+
+def _place(cluster: ClusterEndpoint | str, resource: str, operation: str) -> _Place:
+    if isinstance(cluster, str):
+        return _Place(cluster, resource, operation, "<principal>", "", frozenset())
+    settings = cluster.settings
+    return _Place(
+        cluster=str(cluster),
+        resource=resource,
+        operation=operation,
+        principal=f"User:{settings.get('sasl.username', '<principal>')}",
+        ca_location=settings.get("ssl.ca.location", ""),
+        secrets=cluster.secrets,
+    )
+
+
+def _from_librdkafka(error: KafkaError, place: _Place) -> CausewayError:
+    code, text = error.code(), _stripped(error.str())
+    if code == LibrdkafkaCode.TRANSPORT and "connecting to a PLAINTEXT" in text:
+        return _tls(f"the peer doesn't speak TLS: {text}", place)
+    return _from_code(code, text, place)
+
+
+def _from_code(code: int, text: str, place: _Place) -> CausewayError:
+    if code in _ACL_RESOURCE:
+        return _not_authorized(KafkaErrorCode(code), place)
+    for codes, meaning in _MEANING_OF_CODES:
+        if code in codes:
+            return meaning(text, place)
+    if is_retriable(code):
+        return _unreachable(text, place)
+    return _fault(f"{error_name(code) if code >= 0 else f'librdkafka {code}'}: {text}", place)
+
+
+def _not_authorized(code: KafkaErrorCode, place: _Place) -> NotAuthorized:
+    flag = _ACL_RESOURCE[code]
+    name = "" if flag == "--cluster" else f" {place.resource or '<name>'}"
+    operation = place.operation or "<operation>"
+    return NotAuthorized(
+        place.what,
+        rule=f"{place.principal} has no right to {operation} ({code.name})",
+        remedy=f"kafka-acls --add --allow-principal {place.principal} --operation {operation} {flag}{name}",
+    )
+
+
+def _incompatible(text: str, place: _Place) -> IncompatibleBroker:
+    return IncompatibleBroker(
+        place.what, rule=place.without_secrets(text), remedy="brokers from Kafka 3.6 on are supported"
+    )
+
+
+def _tls(text: str, place: _Place) -> AuthenticationFailed:
+    trusted = f"ssl.ca.location = {place.ca_location or '(not set)'}"
+    return AuthenticationFailed(
+        place.what,
+        rule=place.without_secrets(text),
+        remedy=f"check {trusted}, the broker's certificate and security.protocol",
+    )
+
+
+def _unreachable(text: str, place: _Place) -> ClusterUnreachable:
+    return ClusterUnreachable(
+        place.what,
+        rule=place.without_secrets(text),
+        remedy="check bootstrap.servers, the broker's listener and the firewall",
+    )
+
+
+def _stripped(text: str) -> str:
+    """Librdkafka's text without its bookkeeping: transport, states, milliseconds, advice on packages."""
+    text = re.sub(r" \((?:after|install)[^()]*\)", "", text)
+    return re.sub(r"^(?:\w+://)?(\S+?)/(bootstrap|\d+): ", r"\1: ", text)
+
+
+def _authentication(text: str, place: _Place) -> AuthenticationFailed:
+    user = "" if place.principal.startswith("<") else f"{place.principal}: "
+    return AuthenticationFailed(
+        place.what,
+        rule=place.without_secrets(f"{user}{text}"),
+        remedy="check sasl.username, sasl.password and sasl.mechanism in the connection",
+    )
+
+
+def _unknown_name(text: str, place: _Place) -> UnknownName:
+    return UnknownName(place.what, rule=place.without_secrets(text), remedy="check the name")
+
+
+def _refused(text: str, place: _Place) -> BadInput:
+    return BadInput(place.what, rule=place.without_secrets(text))
+
+
+def _client_setting(text: str, place: _Place) -> ConfigError:
+    return ConfigError(
+        f"connection of {place.cluster}",
+        rule=place.without_secrets(text),
+        remedy="correct this key in the connection's extra",
+    )
+
+
+def _not_kafka(text: str, place: _Place) -> ClusterUnreachable:
+    return _unreachable(f"the peer doesn't answer in Kafka's protocol ({text})", place)
+
+
+def _fault(text: str, place: _Place) -> ProtocolFault:
+    return ProtocolFault(place.what, rule=place.without_secrets(text))
+
+
+_Meaning = Callable[[str, _Place], CausewayError]
+_MEANING_OF_CODES: tuple[tuple[frozenset[int], _Meaning], ...] = (
+    (_UNREACHABLE, _unreachable),
+    (_AUTHENTICATION, _authentication),
+    (frozenset({LibrdkafkaCode.SSL}), _tls),
+    (frozenset({LibrdkafkaCode.BAD_MSG}), _not_kafka),
+    (frozenset({LibrdkafkaCode.INVALID_ARG, LibrdkafkaCode.CRIT_SYS_RESOURCE}), _client_setting),
+    (_INCOMPATIBLE, _incompatible),
+    (_UNKNOWN_NAME, _unknown_name),
+    (_REFUSED_REQUEST, _refused),
+)
+_MEANING_OF_CLASSES: tuple[tuple[tuple[type[BaseException], ...], _Meaning], ...] = (
+    ((kafka_python.UnrecognizedBrokerVersion, kafka_python.UnsupportedCodecError), _incompatible),
+    (_KAFKA_PYTHON_UNREACHABLE, _unreachable),
+    ((kafka_python.KafkaConfigurationError,), _client_setting),
+    ((ssl.SSLError,), _tls),
+    ((OSError,), _unreachable),
+)
