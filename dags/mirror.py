@@ -1,0 +1,65 @@
+"""One DAG per flow of flows.yaml, `mirror__<flow>`: topics >> copy >> report >> parked.
+
+Parsing reads one small file; Kafka and Spark are touched only when tasks run. A mistake in the file shows
+on Airflow's page as this file's import error, with line, field, rule and way out.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pendulum
+from airflow.sdk import DAG, Asset, get_parsing_context, task
+
+from causeway.config.deployment import Deployment
+from causeway.config.load import load_flows
+from causeway.entrypoints import airflow_tasks
+from causeway.entrypoints.airflow_copy import CopyOperator
+from causeway.entrypoints.airflow_form import flow_document, run_form
+
+PROJECT = Path(__file__).resolve().parents[1]
+FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
+# For a stand-by or a demo: the same file, but nothing starts by itself.
+BY_HAND = os.environ.get("CAUSEWAY_SCHEDULES") == "off"
+
+
+def mirror_dag(deployment: Deployment, name: str) -> DAG:
+    flow, schedule = deployment.flows[name], deployment.schedules[name]
+    connections = [deployment.clusters[alias].connection_id for alias in (flow.source, flow.target)]
+    retried = {"retries": schedule.retries, "retry_delay": timedelta(seconds=schedule.retry_delay_seconds)}
+    asset = Asset(f"causeway_{name}")
+    with DAG(
+        dag_id=f"mirror__{name}",
+        schedule=None if BY_HAND else schedule.schedule,
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        catchup=False,
+        max_active_runs=1,
+        default_args={"pool": schedule.pool},
+        params=run_form(schedule),
+        tags=["mirror", flow.source, flow.target],
+        doc_md=flow_document(flow, schedule),
+    ) as dag:
+        topics = task(task_id="topics", **retried)(airflow_tasks.prepare_topics)
+        copy = CopyOperator(
+            task_id="copy",
+            flow=name,
+            flows_file=FLOWS_FILE,
+            connections=connections,
+            application=str(PROJECT / "spark_jobs" / "copy_flow.py"),
+            **retried,
+        )
+        report = task(task_id="report", outlets=[asset])(airflow_tasks.publish_report)
+        parked = task(task_id="parked")(airflow_tasks.fail_if_parked)
+        topics(flow=name, flows_file=str(FLOWS_FILE)) >> copy
+        parked(report(copy.output))
+    return dag
+
+
+deployment = load_flows(FLOWS_FILE)
+# A task that runs parses this file too, and asks for its own DAG only.
+asked_for = get_parsing_context().dag_id
+for flow_name in deployment.flows:
+    if asked_for in (None, f"mirror__{flow_name}"):
+        mirror_dag(deployment, flow_name)

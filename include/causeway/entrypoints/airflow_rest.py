@@ -1,0 +1,83 @@
+"""The few calls of Airflow's REST interface that the demo and the tests make."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from causeway.core.errors import CausewayError, ClusterUnreachable
+from causeway.entrypoints.airflow_home import ADMIN, AirflowHome
+
+_ANSWER_SECONDS = 30
+
+
+class AirflowRefused(CausewayError):
+    """Airflow answered, and the answer is no."""
+
+
+@dataclass(slots=True)
+class AirflowRest:
+    home: AirflowHome
+    _token: str = field(default="", repr=False)
+
+    def dag_ids(self) -> set[str]:
+        return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags?limit=1000")["dags"]}
+
+    def import_errors(self) -> list[str]:
+        errors = self._call("GET", "/api/v2/importErrors")["import_errors"]
+        return [error["stack_trace"].strip().splitlines()[-1] for error in errors]
+
+    def unpause(self, dag_id: str) -> None:
+        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+
+    def trigger(self, dag_id: str, run_id: str, conf: dict[str, Any]) -> None:
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
+        self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        state: str = self._call("GET", _run(dag_id, run_id))["state"]
+        return state
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances")["task_instances"]
+        return answer
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """What the task returned."""
+        entry = f"taskInstances/{task_id}/xcomEntries/return_value?deserialize=true"
+        return self._call("GET", f"{_run(dag_id, run_id)}/{entry}")["value"]
+
+    def mark_failed(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """As the button on the page does: the running task is killed."""
+        self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": "failed"})
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        if not self._token:
+            login = {"username": ADMIN, "password": self.home.password}
+            self._token = self._send("POST", "/auth/token", login)["access_token"]
+        return self._send(method, path, body)
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self.home.url + path, data, headers, method=method)  # noqa: S310 (own, http)
+        try:
+            with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 (own, http)
+                return json.load(answer)
+        except HTTPError as refused:
+            said = refused.read().decode(errors="replace")[:500]
+            raise AirflowRefused(f"{method} {path}", value=refused.code, rule=said) from refused
+        except OSError as trouble:
+            raise ClusterUnreachable(
+                "airflow", value=self.home.url, rule=f"doesn't answer: {trouble}", remedy="look into its logs"
+            ) from trouble
+
+
+def _run(dag_id: str, run_id: str) -> str:
+    return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}"
