@@ -1,0 +1,293 @@
+"""Which topics a flow mirrors, under which name, and what must happen on the target first.
+
+A plan is a pure function of the flow, both clusters' topics and the target topics that the flow already
+knows. Invariants:
+
+- one bad topic never stops the others: it is a `RefusedTopic` with a reason and a way out;
+- a target topic gets more partitions only if the flow knows it, that is, if the *source* grew: a foreign
+  topic is never re-partitioned;
+- internal topics and topics that came from the target never cross. A pattern that matches them is normal
+  (`.*` on a pair of flows) and gives a note; a topic named in full was a wish and is refused;
+- the same clusters give the same plan, in the order of names.
+
+Settings cross as with MirrorMaker 2: what differs from the source's defaults, dynamic defaults included,
+less `config.properties.exclude`, less what can't be set or read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from causeway.core.flow import Flow
+from causeway.core.naming import is_internal, is_legal
+
+MAX_NAME_CHARACTERS = 249
+_PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_NAMES_IN_A_NOTE = 5
+
+
+class SettingSource(Enum):
+    """Who set a topic's setting; the words are Kafka's."""
+
+    TOPIC = "topic"
+    BROKER_DYNAMIC = "dynamic broker"
+    CLUSTER_DYNAMIC = "dynamic default broker"
+    BROKER_FILE = "static broker"
+    DEFAULT = "default"
+    OTHER = "other"
+
+
+_CROSSING = frozenset({SettingSource.TOPIC, SettingSource.BROKER_DYNAMIC, SettingSource.CLUSTER_DYNAMIC})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSetting:
+    name: str
+    value: str | None
+    source: SettingSource
+    is_read_only: bool = False
+    is_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic as its cluster describes it."""
+
+    name: str
+    partitions: int
+    settings: tuple[TopicSetting, ...] = ()
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredTopic:
+    """Partition p of `source` goes to partition p of `target`, for each p below `partitions`."""
+
+    source: str
+    target: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopicPlan:
+    name: str
+    partitions: int
+    settings: tuple[tuple[str, str], ...] = ()
+    replication_factor: int | None = None
+    """None: the target broker's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A target topic that follows its source to more partitions."""
+
+    name: str
+    from_partitions: int
+    to_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedTopic:
+    """A source topic that the flow leaves alone, and what a person can do about it."""
+
+    topic: str
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    mirrored: tuple[MirroredTopic, ...]
+    """All pairs that are right once `to_create` and `to_grow` are done."""
+    to_create: tuple[NewTopicPlan, ...]
+    to_grow: tuple[Growth, ...]
+    refused: tuple[RefusedTopic, ...]
+    notes: tuple[str, ...]
+
+
+def plan_topics(
+    flow: Flow,
+    source_topics: Collection[TopicFacts],
+    target_topics: Collection[TopicFacts],
+    known_target_topics: Collection[str],
+) -> TopicPlan:
+    """Decide for every topic of the source; `known_target_topics` are those that the flow has written to."""
+    matched, refused, notes = _matched(flow, source_topics)
+    named, unfit_names = _named(flow, matched)
+    partitions_on_target = {topic.name: topic.partitions for topic in target_topics}
+    fit, colliding = _without_collisions(named, partitions_on_target)
+    mirrored, to_create, to_grow = [], [], []
+    refused = [*refused, *unfit_names, *colliding]
+    for target, topic in fit:
+        existing = partitions_on_target.get(target)
+        if existing is None:
+            to_create.append(_new_topic(flow, target, topic))
+        elif existing < topic.partitions:
+            if target not in known_target_topics:
+                refused.append(_too_few_partitions(flow, topic, target, existing))
+                continue
+            to_grow.append(Growth(target, existing, topic.partitions))
+        mirrored.append(MirroredTopic(topic.name, target, topic.partitions))
+    return TopicPlan(
+        mirrored=tuple(mirrored),
+        to_create=tuple(to_create),
+        to_grow=tuple(to_grow),
+        refused=tuple(sorted(refused, key=lambda each: each.topic)),
+        notes=tuple(notes),
+    )
+
+
+def settings_to_carry(
+    settings: Iterable[TopicSetting], exclude: Iterable[str]
+) -> tuple[tuple[str, str], ...]:
+    """What a new topic on the target takes over from its source; `exclude` are full regular expressions."""
+    patterns = [re.compile(pattern) for pattern in exclude]
+    return tuple(
+        sorted(
+            (setting.name, setting.value)
+            for setting in settings
+            if setting.source in _CROSSING
+            and setting.value is not None
+            and not setting.is_read_only
+            and not setting.is_sensitive
+            and not any(pattern.fullmatch(setting.name) for pattern in patterns)
+        )
+    )
+
+
+def _matched(
+    flow: Flow, source_topics: Collection[TopicFacts]
+) -> tuple[list[TopicFacts], list[RefusedTopic], list[str]]:
+    matched: list[TopicFacts] = []
+    refused: list[RefusedTopic] = []
+    skipped: dict[str, list[str]] = defaultdict(list)
+    for topic in sorted(source_topics, key=lambda each: each.name):
+        if not flow.topics.matches(topic.name):
+            continue
+        reason = _never_crosses(flow, topic)
+        if not reason:
+            matched.append(topic)
+        elif topic.name in flow.topics.include:
+            refused.append(RefusedTopic(topic.name, reason, f"take {topic.name} out of topics"))
+        else:
+            skipped[reason].append(topic.name)
+    notes = [f"left out, {reason}: {_some(names)}" for reason, names in sorted(skipped.items())]
+    return matched, refused, [*_notes_on_filter(flow, source_topics, matched, refused), *notes]
+
+
+def _never_crosses(flow: Flow, topic: TopicFacts) -> str:
+    if topic.is_internal or is_internal(topic.name):
+        return "internal topics are never mirrored"
+    if flow.naming.comes_from(topic.name, flow.target):
+        return f"a mirror of {flow.target} itself: copying it back would be a cycle"
+    return ""
+
+
+def _notes_on_filter(
+    flow: Flow,
+    source_topics: Collection[TopicFacts],
+    matched: Collection[TopicFacts],
+    refused: Collection[RefusedTopic],
+) -> list[str]:
+    """A filter that matches nothing, or a name that isn't there (yet), is worth a word, not an error."""
+    names = {topic.name for topic in source_topics}
+    absent = [
+        pattern
+        for pattern in flow.topics.include
+        if _PLAIN_NAME.fullmatch(pattern) and not any(re.fullmatch(pattern, name) for name in names)
+    ]
+    notes = [f"not on {flow.source} (yet): {_some(absent)}"] if absent else []
+    if not matched and not refused:
+        wanted = ", ".join(flow.topics.include) or "(empty)"
+        notes.insert(0, f"no topic of {flow.source} matches topics = {wanted}: nothing to mirror")
+    return notes
+
+
+def _named(
+    flow: Flow, matched: Iterable[TopicFacts]
+) -> tuple[list[tuple[str, TopicFacts]], list[RefusedTopic]]:
+    """Each topic with its target name, less those whose name is illegal or wanted by another topic too."""
+    by_target: dict[str, list[TopicFacts]] = defaultdict(list)
+    for topic in matched:
+        by_target[flow.naming.target_topic(topic.name)].append(topic)
+    named: list[tuple[str, TopicFacts]] = []
+    refused: list[RefusedTopic] = []
+    for target, topics in sorted(by_target.items()):
+        if not is_legal(target):
+            refused += [_illegal_name(topic.name, target) for topic in topics]
+        elif len(topics) > 1:
+            rivals = _some([topic.name for topic in topics])
+            remedy = "exclude all but one of them, or change the replication policy"
+            refused += [
+                RefusedTopic(topic.name, f"{rivals} would all be called {target}", remedy) for topic in topics
+            ]
+        else:
+            named.append((target, topics[0]))
+    return named, refused
+
+
+def _illegal_name(topic: str, target: str) -> RefusedTopic:
+    rule = (
+        f"{len(target)} characters; at most {MAX_NAME_CHARACTERS} are allowed"
+        if len(target) > MAX_NAME_CHARACTERS
+        else "only letters, digits, '.', '_' and '-' are allowed"
+    )
+    return RefusedTopic(
+        topic, f"its name on the target, {target}, is illegal: {rule}", "exclude it, or change the naming"
+    )
+
+
+def _without_collisions(
+    named: Iterable[tuple[str, TopicFacts]], on_target: Mapping[str, int]
+) -> tuple[list[tuple[str, TopicFacts]], list[RefusedTopic]]:
+    """Brokers refuse a new topic whose name differs from another's only by '.' and '_' (metric names).
+
+    What exists stays; of several new ones the first by name wins, so that the next plan says the same.
+    """
+    taken = {_metric_name(name): name for name in on_target}
+    fit: list[tuple[str, TopicFacts]] = []
+    refused: list[RefusedTopic] = []
+    for target, topic in named:
+        rival = taken.setdefault(_metric_name(target), target)
+        if rival == target or target in on_target:
+            fit.append((target, topic))
+            continue
+        refused.append(
+            RefusedTopic(
+                topic.name,
+                f"its name on the target, {target}, differs from {rival} only by '.' and '_'",
+                "exclude it, or change the naming",
+            )
+        )
+    return fit, refused
+
+
+def _metric_name(topic: str) -> str:
+    return topic.replace(".", "_")
+
+
+def _new_topic(flow: Flow, target: str, topic: TopicFacts) -> NewTopicPlan:
+    return NewTopicPlan(
+        name=target,
+        partitions=topic.partitions,
+        settings=settings_to_carry(topic.settings, flow.config_properties_exclude),
+        replication_factor=flow.replication_factor,
+    )
+
+
+def _too_few_partitions(flow: Flow, topic: TopicFacts, target: str, existing: int) -> RefusedTopic:
+    return RefusedTopic(
+        topic.name,
+        f"{target} on {flow.target} has {existing} partitions, {topic.name} has {topic.partitions},"
+        f" and the flow didn't make it",
+        f"delete {target} or give it {topic.partitions} partitions, if nothing else depends on it",
+    )
+
+
+def _some(names: Collection[str]) -> str:
+    listed = ", ".join(sorted(names)[:_NAMES_IN_A_NOTE])
+    return listed if len(names) <= _NAMES_IN_A_NOTE else f"{listed} and {len(names) - _NAMES_IN_A_NOTE} more"

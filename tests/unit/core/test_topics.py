@@ -1,0 +1,212 @@
+"""What a flow makes of two lists of topics."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from causeway.core.flow import CopyLimits, Flow, Start
+from causeway.core.naming import IdentityNaming, NamingPolicy, PrefixNaming
+from causeway.core.topic_filter import TopicFilter
+from causeway.core.topics import (
+    Growth,
+    MirroredTopic,
+    NewTopicPlan,
+    SettingSource,
+    TopicFacts,
+    TopicPlan,
+    TopicSetting,
+    plan_topics,
+    settings_to_carry,
+)
+
+EXCLUDED = ("follower\\.replication\\.throttled\\.replicas", "message\\.timestamp\\.type", "min\\.insync.*")
+
+
+def flow(*include: str, naming: NamingPolicy | None = None, exclude: tuple[str, ...] = ()) -> Flow:
+    return Flow(
+        name="sf_to_nyc",
+        source="sf",
+        target="nyc",
+        topics=TopicFilter(include or (".*",), exclude),
+        naming=naming or PrefixNaming("sf"),
+        start=Start("earliest"),
+        lanes=4,
+        replication_factor=None,
+        config_properties_exclude=EXCLUDED,
+        limits=CopyLimits(),
+    )
+
+
+def plan(
+    the_flow: Flow,
+    source: dict[str, int],
+    target: dict[str, int] | None = None,
+    known: frozenset[str] = frozenset(),
+) -> TopicPlan:
+    def facts(topics: dict[str, int]) -> list[TopicFacts]:
+        return [TopicFacts(name, partitions) for name, partitions in topics.items()]
+
+    return plan_topics(the_flow, facts(source), facts(target or {}), known)
+
+
+@dataclasses.dataclass(frozen=True)
+class Merging:
+    """A rules policy that forgets the region."""
+
+    def target_topic(self, source_topic: str) -> str:
+        return source_topic.split("-", maxsplit=1)[0]
+
+    def comes_from(self, topic: str, alias: str) -> bool:
+        return False
+
+
+def test_a_topic_that_is_missing_on_the_target_is_created_like_its_source() -> None:
+    got = plan(flow(), {"orders": 3})
+    assert got.mirrored == (MirroredTopic("orders", "sf.orders", 3),)
+    assert got.to_create == (NewTopicPlan("sf.orders", 3),)
+    assert (got.to_grow, got.refused, got.notes) == ((), (), ())
+
+
+def test_the_flows_replication_factor_is_used_for_new_topics() -> None:
+    got = plan(dataclasses.replace(flow(), replication_factor=3), {"orders": 1})
+    assert got.to_create[0].replication_factor == 3
+
+
+def test_a_topic_that_is_there_already_is_left_as_it_is() -> None:
+    got = plan(flow(), {"orders": 3, "trades": 2}, {"sf.orders": 3, "sf.trades": 5})
+    assert [pair.target for pair in got.mirrored] == ["sf.orders", "sf.trades"]
+    assert got.mirrored[1].partitions == 2
+    assert (got.to_create, got.to_grow, got.refused) == ((), (), ())
+
+
+def test_a_known_target_follows_its_source_to_more_partitions() -> None:
+    got = plan(flow(), {"orders": 5}, {"sf.orders": 3}, frozenset({"sf.orders"}))
+    assert got.to_grow == (Growth("sf.orders", 3, 5),)
+    assert got.mirrored == (MirroredTopic("orders", "sf.orders", 5),)
+
+
+def test_a_foreign_target_with_fewer_partitions_is_never_repartitioned() -> None:
+    got = plan(flow(), {"orders": 5, "trades": 1}, {"sf.orders": 3})
+    assert got.to_grow == ()
+    assert [pair.source for pair in got.mirrored] == ["trades"]
+    (refused,) = got.refused
+    assert refused.topic == "orders"
+    assert "sf.orders on nyc has 3 partitions, orders has 5" in refused.reason
+
+
+def test_two_topics_for_one_name_are_both_refused_and_both_named() -> None:
+    got = plan(flow(naming=Merging()), {"orders-eu": 1, "orders-us": 1, "trades-eu": 1})
+    assert [pair.source for pair in got.mirrored] == ["trades-eu"]
+    assert [each.topic for each in got.refused] == ["orders-eu", "orders-us"]
+    assert all("orders-eu, orders-us would all be called orders" in each.reason for each in got.refused)
+
+
+@pytest.mark.parametrize(("length", "is_fit"), [(246, True), (247, False)])
+def test_a_name_that_grows_too_long_is_refused(length: int, is_fit: bool) -> None:
+    got = plan(flow(), {"x" * length: 1})
+    assert len(got.mirrored) == is_fit
+    if not is_fit:
+        assert "250 characters; at most 249" in got.refused[0].reason
+
+
+def test_an_illegal_name_is_refused() -> None:
+    got = plan(flow(naming=PrefixNaming("sf", separator="/")), {"orders": 1})
+    assert "sf/orders, is illegal" in got.refused[0].reason
+
+
+def test_names_that_differ_only_by_dot_and_underscore_collide_with_what_is_there() -> None:
+    got = plan(flow(), {"orders": 1}, {"sf_orders": 1})
+    assert got.to_create == ()
+    assert "sf.orders, differs from sf_orders only" in got.refused[0].reason
+
+
+def test_of_two_new_topics_that_collide_the_first_is_made_and_stays() -> None:
+    source = {"a.b": 1, "a_b": 1}
+    first = plan(flow(naming=IdentityNaming()), source)
+    assert [new.name for new in first.to_create] == ["a.b"]
+    second = plan(flow(naming=IdentityNaming()), source, {"a.b": 1})
+    assert second.mirrored == first.mirrored
+    assert second.refused == first.refused
+
+
+def test_colliding_names_that_both_exist_are_both_mirrored() -> None:
+    got = plan(flow(naming=IdentityNaming()), {"a.b": 1, "a_b": 1}, {"a.b": 1, "a_b": 1})
+    assert [pair.target for pair in got.mirrored] == ["a.b", "a_b"]
+
+
+def test_a_pattern_that_matches_mirrors_of_the_target_leaves_them_out_with_a_note() -> None:
+    got = plan(flow(), {"orders": 1, "nyc.trades": 1, "ldn.nyc.trades": 1})
+    assert [pair.source for pair in got.mirrored] == ["orders"]
+    assert got.refused == ()
+    assert "ldn.nyc.trades, nyc.trades" in got.notes[0]
+    assert "cycle" in got.notes[0]
+
+
+def test_a_mirror_of_the_target_that_is_named_in_full_is_refused() -> None:
+    got = plan(flow("nyc.trades", "orders"), {"orders": 1, "nyc.trades": 1})
+    assert [pair.source for pair in got.mirrored] == ["orders"]
+    assert [each.topic for each in got.refused] == ["nyc.trades"]
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "causeway-flows.internal", "connect-internal", ".x"])
+def test_internal_topics_never_cross_even_if_asked_for(name: str) -> None:
+    assert plan(flow(), {name: 1, "a": 1}).mirrored == (MirroredTopic("a", "sf.a", 1),)
+    assert plan(flow(name), {name: 1}).refused[0].topic == name
+
+
+def test_what_the_broker_calls_internal_is_internal_whatever_its_name() -> None:
+    assert plan_topics(flow(), [TopicFacts("secret", 1, is_internal=True)], [], ()).mirrored == ()
+
+
+def test_no_match_is_a_note() -> None:
+    got = plan(flow("orders", "pay-.*"), {"trades": 1})
+    assert got.mirrored == ()
+    assert got.notes == (
+        "no topic of sf matches topics = orders, pay-.*: nothing to mirror",
+        "not on sf (yet): orders",
+    )
+
+
+def test_a_wish_that_is_not_there_is_noted_beside_those_that_are() -> None:
+    assert plan(flow("orders", "trades"), {"trades": 1}).notes == ("not on sf (yet): orders",)
+
+
+def test_the_filters_exclude_wins() -> None:
+    got = plan(flow(".*", exclude=("trades.*",)), {"orders": 1, "trades-eu": 1})
+    assert [pair.source for pair in got.mirrored] == ["orders"]
+
+
+def test_only_settings_that_someone_set_and_that_can_be_set_cross() -> None:
+    def setting(
+        name: str, source: SettingSource = SettingSource.TOPIC, value: str | None = "1", **more: bool
+    ) -> TopicSetting:
+        return TopicSetting(name=name, value=value, source=source, **more)
+
+    carried = settings_to_carry(
+        [
+            setting("retention.ms"),
+            setting("cleanup.policy", SettingSource.CLUSTER_DYNAMIC),
+            setting("segment.bytes", SettingSource.BROKER_DYNAMIC),
+            setting("flush.ms", SettingSource.BROKER_FILE),
+            setting("max.message.bytes", SettingSource.DEFAULT),
+            setting("message.timestamp.type"),
+            setting("min.insync.replicas"),
+            setting("ro", is_read_only=True),
+            setting("secret", is_sensitive=True),
+            setting("nothing", value=None),
+        ],
+        EXCLUDED,
+    )
+    assert carried == (("cleanup.policy", "1"), ("retention.ms", "1"), ("segment.bytes", "1"))
+
+
+def test_excludes_match_whole_names() -> None:
+    settings = [TopicSetting(name="retention.ms.x", value="1", source=SettingSource.TOPIC)]
+    assert settings_to_carry(settings, ["retention.ms"]) == (("retention.ms.x", "1"),)
+
+
+def test_the_order_of_the_clusters_answers_does_not_matter() -> None:
+    forward = plan(flow(), {"a": 1, "b": 2, "c_d": 1, "c.d": 1})
+    backward = plan(flow(), {"c.d": 1, "c_d": 1, "b": 2, "a": 1})
+    assert forward == backward
