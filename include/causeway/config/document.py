@@ -34,7 +34,7 @@ class Document:
     lines: dict[FieldPath, int]
 
     def place(self, field: FieldPath) -> str:
-        """`flows.yaml:12: flows.a.topics[0]`; a field that isn't there has the line of what should hold it."""
+        """`flows.yaml:12: flows.a.topics[0]`; a missing field has the line of what should hold it."""
         place = f"{self.name}:{self.line(field)}"
         return f"{place}: {spell(field)}" if field else place
 
@@ -83,7 +83,7 @@ def parse_document(raw: bytes, name: str) -> Document:
     except yaml.MarkedYAMLError as reason:
         raise _not_yaml(reason, name) from None
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
     return Document(name, content, lines)
 
 
@@ -135,7 +135,7 @@ class _Loader(yaml.SafeLoader):
                 place,
                 value=f"{'*' if isinstance(event, yaml.AliasEvent) else '&'}{event.anchor}",
                 rule="anchors and aliases are not accepted",
-                remedy='write the value out; quote a pattern, and a glob like *.orders is written ".*\\.orders"',
+                remedy='write it out; quote a pattern, and a glob like *.orders is written ".*\\.orders"',
             )
         if event.tag is not None:
             raise ConfigError(
@@ -155,6 +155,7 @@ def _plain(node: yaml.Node, field: FieldPath, lines: dict[FieldPath, int], name:
         return _mapping(node, field, lines, name)
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*field, index), lines, name) for index, item in enumerate(node.value)]
+    assert isinstance(node, yaml.ScalarNode)
     return _scalar(node)
 
 
@@ -180,7 +181,7 @@ def _mapping(
     return content
 
 
-def _scalar(node: yaml.Node) -> object:
+def _scalar(node: yaml.ScalarNode) -> object:
     text: str = node.value
     if node.style is not None:  # quoted, so text
         return text

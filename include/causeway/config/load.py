@@ -1,4 +1,4 @@
-"""flows.yaml -> Deployment. Reads one small file, in milliseconds: DAG files call this whenever Airflow parses.
+"""flows.yaml -> Deployment. Reads one small file, in milliseconds: DAG files call it when Airflow parses.
 
 Every refusal is a ConfigError that begins with file, line and field. Neither Airflow nor a Kafka client
 is imported here, nothing is looked up, no secret is touched.

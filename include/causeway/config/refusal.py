@@ -26,3 +26,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     close = nearest(name, names)
     hint = f"did you mean {close}? " if close else ""
     return f"{hint}known: {', '.join(names)}" if names else f"{hint}none is known"
+
+
+class KeyRefusal(Refusal):
+    """A refusal that knows which key of a connection it is about; `value` only if it may be shown."""
+
+    def __init__(self, key: str, rule: str, remedy: str = "", *, value: str | None = None) -> None:
+        super().__init__(rule, remedy)
+        self.key, self.value = key, value

@@ -95,7 +95,7 @@ class _Automaton:
         return len(self._free) - 1
 
     def _branch(self, start: int) -> int:
-        """A new state reached freely from `start`: what is built behind it can't lead back to its neighbours."""
+        """A new state reached freely from `start`: what is built behind it doesn't lead back to it."""
         state = self._state()
         self._free[start].append(state)
         return state

@@ -1,0 +1,155 @@
+"""What a connection's extra may say, and what it must not: the rules behind every endpoint.
+
+Invariants: both clients understand every key that comes out; nothing that the protocol's safety stands on
+can be set from outside; nothing crosses the network unprotected unless somebody wrote `insecure: true`;
+no message shows a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from causeway.brokers.clients import MILLISECOND_KEYS, SASL_MECHANISMS, UNDERSTOOD_KEYS
+from causeway.config.bootstrap import KEY as SERVERS
+from causeway.config.bootstrap import check_servers
+from causeway.config.refusal import KeyRefusal, suggestion
+from causeway.config.tls_rules import CHECKS, TEXTS, check_tls
+from causeway.core.errors import ConfigError
+
+PROTECTED_KEYS = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "group.id",
+        "group.instance.id",
+        "isolation.level",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "request.required.acks",
+        "transaction.timeout.ms",
+        "transactional.id",
+    }
+)
+PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
+_NOT_LIBRDKAFKAS = {
+    "sasl.jaas.config": "write sasl.username and sasl.password",
+    "ssl.truststore.location": "write ssl.ca.location, a PEM file",
+    "ssl.truststore.password": "a PEM file in ssl.ca.location needs none: remove it",
+    "ssl.truststore.certificates": "write ssl.ca.pem",
+    "ssl.keystore.location": "write ssl.certificate.location and ssl.key.location, PEM files",
+    "ssl.keystore.password": "write ssl.key.password",
+    "ssl.keystore.key": "write ssl.key.pem",
+    "ssl.keystore.certificate.chain": "write ssl.certificate.pem",
+}
+
+
+def checked_settings(
+    place: str, alias: str, extra: Mapping[str, object], *, insecure: bool
+) -> dict[str, str]:
+    """:raises ConfigError: names the connection, the key, the rule and the way out."""
+    try:
+        settings = {key: _text(key, value) for key, value in extra.items() if _is_accepted(key)}
+        _normalize(settings)
+        _check_protocol(settings)
+        _check_servers_and_times(settings)
+        _check_sasl(settings)
+        _check_tls(settings)
+        if not insecure:
+            _check_protection(settings, alias)
+    except KeyRefusal as refusal:
+        raise ConfigError(
+            f"{place}: {refusal.key}", value=refusal.value, rule=refusal.rule, remedy=refusal.remedy
+        ) from None
+    return settings
+
+
+def _is_accepted(key: str) -> bool:
+    if key in PROTECTED_KEYS:
+        rule = "is set by Causeway: exactly once stands on it"
+        raise KeyRefusal(key, rule, f"remove it; protected: {', '.join(sorted(PROTECTED_KEYS))}")
+    if key in _NOT_LIBRDKAFKAS:
+        raise KeyRefusal(key, "is Java's word", _NOT_LIBRDKAFKAS[key])
+    if key not in UNDERSTOOD_KEYS:
+        raise KeyRefusal(key, "is no key that both Kafka clients take", suggestion(key, UNDERSTOOD_KEYS))
+    return True
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise KeyRefusal(key, "must be text, a whole number, true or false", "put it into quotes")
+    text = str(value)
+    if not text.strip():
+        raise KeyRefusal(key, "must not be empty", "write it or leave it out")
+    if key not in TEXTS and not text.isprintable():
+        raise KeyRefusal(key, "holds a line end or a control character", "remove it")
+    return text
+
+
+def _normalize(settings: dict[str, str]) -> None:
+    """One spelling of what librdkafka accepts in several."""
+    if "sasl.mechanisms" in settings:
+        if "sasl.mechanism" in settings:
+            raise KeyRefusal("sasl.mechanisms", "says the same as sasl.mechanism", "keep one of the two")
+        settings["sasl.mechanism"] = settings.pop("sasl.mechanisms")
+    settings["security.protocol"] = settings.get("security.protocol", "PLAINTEXT").upper()
+    for key in CHECKS.keys() & settings.keys():
+        settings[key] = settings[key].lower()
+
+
+def _check_protocol(settings: Mapping[str, str]) -> None:
+    protocol = settings["security.protocol"]
+    if protocol not in PROTOCOLS:
+        rule = f"must be {', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}"
+        raise KeyRefusal("security.protocol", rule, suggestion(protocol.upper(), PROTOCOLS), value=protocol)
+    for prefix, needed in (("sasl.", "SASL_"), ("ssl.", "SSL"), ("enable.ssl.", "SSL")):
+        idle = sorted(key for key in settings if key.startswith(prefix))
+        if idle and needed not in protocol:
+            remedy = (
+                f"write security.protocol: SASL_SSL{' or SSL' if needed == 'SSL' else ''}, or remove the key"
+            )
+            raise KeyRefusal(idle[0], f"does nothing with security.protocol = {protocol}", remedy)
+
+
+def _check_servers_and_times(settings: Mapping[str, str]) -> None:
+    if SERVERS not in settings:
+        raise KeyRefusal(SERVERS, "is required", "write host:9092, several with commas between")
+    check_servers(settings[SERVERS])
+    for key in sorted(MILLISECOND_KEYS & settings.keys()):
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", settings[key], re.ASCII):
+            rule = "must be a whole number of milliseconds, 1 or more"
+            raise KeyRefusal(key, rule, "write 30000", value=settings[key])
+
+
+def _check_sasl(settings: Mapping[str, str]) -> None:
+    protocol = settings["security.protocol"]
+    if not protocol.startswith("SASL_"):
+        return
+    for key in ("sasl.mechanism", "sasl.username", "sasl.password"):
+        if key not in settings:
+            raise KeyRefusal(key, f"is required with security.protocol = {protocol}", "add it to extra")
+    mechanism = settings["sasl.mechanism"]
+    if mechanism not in SASL_MECHANISMS:
+        rule = "must be a mechanism that both Kafka clients speak"
+        raise KeyRefusal("sasl.mechanism", rule, suggestion(mechanism, SASL_MECHANISMS), value=mechanism)
+
+
+def _check_tls(settings: Mapping[str, str]) -> None:
+    if settings["security.protocol"].endswith("SSL"):
+        check_tls(settings)
+
+
+def _check_protection(settings: Mapping[str, str], alias: str) -> None:
+    remedy = f"use SASL_SSL with verification, or accept it in flows.yaml by insecure: true under {alias}"
+    if settings["security.protocol"] == "SASL_PLAINTEXT":
+        rule = "lets anybody on the network read the password and the data"
+        raise KeyRefusal("security.protocol", rule, remedy, value="SASL_PLAINTEXT")
+    for key, (_, unchecked) in CHECKS.items():
+        if settings.get(key) == unchecked:
+            raise KeyRefusal(key, "lets anybody answer in the cluster's name", remedy, value=unchecked)
