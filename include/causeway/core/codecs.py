@@ -22,6 +22,8 @@ from causeway.core.wire import Malformed
 DEFAULT_DECOMPRESSED_LIMIT_BYTES = 64 << 20
 
 _GZIP_WBITS = 31
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_SLICE_BYTES = 16 << 10
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version 1, readable since 1
 _XERIAL_BLOCK_BYTES = 32 << 10
@@ -101,20 +103,31 @@ def _decompress_bounded(library: Any, data: bytes, limit_bytes: int) -> bytes:
 
 def _decompress_gzip(data: bytes | memoryview, limit_bytes: int) -> bytes:
     """All members; bytes behind the last one are ignored, as Java's GZIPInputStream does."""
-    whole, rest = bytearray(), bytes(data)
-    while not whole or rest[:2] == b"\x1f\x8b":
-        member = zlib.decompressobj(_GZIP_WBITS)
+    view, position, whole = memoryview(data), 0, bytearray()
+    while True:
+        position = _decompress_gzip_member(view, position, whole, limit_bytes)
+        if view[position : position + len(_GZIP_MAGIC)] != _GZIP_MAGIC:
+            return bytes(whole)
+
+
+def _decompress_gzip_member(view: memoryview, position: int, whole: bytearray, limit_bytes: int) -> int:
+    """Appends one member to `whole`; gives the position behind it.
+
+    Fed in slices: zlib copies what follows a member, which for many tiny ones would be quadratic.
+    """
+    member = zlib.decompressobj(_GZIP_WBITS)
+    while not member.eof:
+        piece = view[position : position + _GZIP_SLICE_BYTES]
+        if not piece:
+            raise Malformed("compressed bytes don't decompress (gzip: cut off)")
         try:
-            whole += member.decompress(rest, limit_bytes - len(whole) + 1)
+            whole += member.decompress(piece, limit_bytes - len(whole) + 1)
         except zlib.error as fault:
             raise Malformed(f"compressed bytes don't decompress (gzip: {fault})") from fault
         if len(whole) > limit_bytes:
             raise _over(limit_bytes)
-        if not member.eof:
-            raise Malformed("compressed bytes don't decompress (gzip: cut off)")
-        if not (rest := member.unused_data):
-            break
-    return bytes(whole)
+        position += len(piece) - len(member.unused_data)
+    return position
 
 
 def _compress_xerial(data: bytes) -> bytes:
@@ -127,7 +140,7 @@ def _compress_xerial(data: bytes) -> bytes:
 
 def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
-        return _decompress_snappy_block(data, limit_bytes)
+        return _decompress_snappy_block(data, 0, limit_bytes)
     # Version fields stay unread: there is one version, and some producers write it little-endian.
     whole, position = bytearray(), len(_XERIAL_HEADER)
     while position < len(data):
@@ -137,19 +150,18 @@ def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
         position += _BLOCK_LENGTH.size
         if not 0 < length <= len(data) - position:
             raise Malformed(f"a snappy block says {length} bytes, {len(data) - position} are left")
-        block = _decompress_snappy_block(data[position : position + length], limit_bytes - len(whole))
-        whole += block
+        whole += _decompress_snappy_block(data[position : position + length], len(whole), limit_bytes)
         position += length
     return bytes(whole)
 
 
-def _decompress_snappy_block(block: bytes, limit_bytes: int) -> bytes:
+def _decompress_snappy_block(block: bytes, bytes_so_far: int, limit_bytes: int) -> bytes:
     try:
         size_bytes = cramjam.snappy.decompress_raw_len(block)
         # What the block says of itself is checked before room is made for it.
         if size_bytes > _SNAPPY_BEST_RATIO * len(block):
             raise Malformed(f"a snappy block of {len(block)} bytes claims to hold {size_bytes}")
-        if size_bytes > limit_bytes:
+        if bytes_so_far + size_bytes > limit_bytes:
             raise _over(limit_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as fault:

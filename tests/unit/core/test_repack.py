@@ -1,0 +1,130 @@
+import struct
+
+import google_crc32c
+import pytest
+from causeway.core.batches import check_crc, rebase, split_batches
+from causeway.core.codecs import Codec, compress
+from causeway.core.record_frames import Frame, write_batch
+from causeway.core.records import Record, decode_records, encode_batch
+from causeway.core.repack import Repack, Verbatim, choose_way, repack
+from causeway.core.wire import read_varint
+from test_legacy_records import message, wrapped
+
+OURS = {"producer_id": 77, "producer_epoch": 5, "base_sequence": 11}
+HEADERS = ((b"h", None), (b"\xff", b"x"), (b"h", b""))
+
+
+def source_batch(offsets, *, base=500, codec=Codec.NONE, attributes=0, max_timestamp=None, last=None):
+    """A batch as a source's log holds it: at `base`, with the holes that compaction leaves."""
+    deltas = [offset - base for offset in offsets]
+    last_delta = (last if last is not None else offsets[-1]) - base
+    dense = [
+        Record(delta, 1_000 + delta, b"k%d" % delta, b"v", HEADERS)
+        if delta in deltas
+        else Record(delta, 0, b"", b"")
+        for delta in range(last_delta + 1)
+    ]
+    data = encode_batch(dense, codec=Codec.NONE, producer_id=1, producer_epoch=1, base_sequence=1)
+    payload, position = b"", 61
+    for delta in range(last_delta + 1):
+        size, start = read_varint(data, position)
+        if delta in deltas:
+            payload += data[position : start + size]
+        position = start + size
+    checked = bytearray(data[21:61]) + compress(codec, payload)
+    struct.pack_into(">h", checked, 0, attributes | codec)
+    struct.pack_into(">i", checked, 36, len(deltas))
+    if max_timestamp is not None:
+        struct.pack_into(">q", checked, 14, max_timestamp)
+    whole = struct.pack(">qiibI", base, len(checked) + 9, 3, 2, google_crc32c.value(bytes(checked))) + checked
+    ((head, batch),) = split_batches(whole)
+    return batch, head
+
+
+def appended(data):
+    ((head, batch),) = split_batches(bytes(data))
+    check_crc(batch, head)
+    assert not head.has_holes
+    assert (head.base_offset, head.producer_id, head.producer_epoch, head.base_sequence) == (0, 77, 5, 11)
+    assert head.is_transactional
+    assert not head.is_log_append_time
+    return head, decode_records(batch, head)
+
+
+def test_a_whole_batch_without_holes_crosses_verbatim():
+    _, head = source_batch([500, 501, 502])
+    assert choose_way(head, first_wanted=500) == Verbatim()
+    assert choose_way(head, first_wanted=0) == Verbatim()
+
+
+def test_each_reason_to_repack_is_named():
+    _, thinned = source_batch([500, 502])
+    _, empty = source_batch([], last=502)
+    _, append_time = source_batch([500], attributes=8)
+    ((old, _),) = split_batches(message(500, b"k", b"v"))
+    assert choose_way(thinned, first_wanted=0) == Repack(("holes",))
+    assert choose_way(empty, first_wanted=0) == Repack(("holes",))
+    assert choose_way(thinned, first_wanted=501) == Repack(("holes", "starts_inside"))
+    assert choose_way(append_time, first_wanted=0) == Repack(("log_append_time",))
+    assert choose_way(old, first_wanted=0) == Repack(("old_format",))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_holes_close_and_records_stay(codec):
+    batch, head = source_batch([500, 501, 504, 507, 508], codec=codec, last=510)
+    result = repack(batch, head, first_wanted=0, **OURS)
+    assert result.segments == ((500, 2), (504, 1), (507, 2))
+    assert (result.record_count, result.first_timestamp, result.max_timestamp) == (5, 1_000, 1_008)
+    ours, records = appended(result.batch)
+    assert ours.codec is codec
+    assert records == [
+        Record(n, 1_000 + delta, b"k%d" % delta, b"v", HEADERS) for n, delta in enumerate((0, 1, 4, 7, 8))
+    ]
+
+
+def test_records_below_the_wanted_offset_stay_behind():
+    batch, head = source_batch([500, 501, 504, 507, 508])
+    result = repack(batch, head, first_wanted=502, **OURS)
+    assert result.segments == ((504, 1), (507, 2))
+    assert [r.key for r in appended(result.batch)[1]] == [b"k4", b"k7", b"k8"]
+    assert (result.first_timestamp, result.max_timestamp) == (1_004, 1_008)
+
+
+def test_nothing_left_is_none():
+    batch, head = source_batch([500, 501], last=510)
+    assert repack(batch, head, first_wanted=502, **OURS) is None
+    assert repack(*source_batch([], last=510), first_wanted=0, **OURS) is None
+
+
+def test_append_times_become_the_records_own():
+    batch, head = source_batch([500, 501], attributes=8, max_timestamp=9_999)
+    result = repack(batch, head, first_wanted=0, **OURS)
+    ours, records = appended(result.batch)
+    assert [r.timestamp_ms for r in records] == [9_999, 9_999]
+    assert (ours.base_timestamp, ours.max_timestamp) == (9_999, 9_999)
+    assert (result.first_timestamp, result.max_timestamp) == (9_999, 9_999)
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_formats_become_new_ones_with_their_codec(codec, magic):
+    inner = [message(offset, None, b"v%d" % offset, magic=magic, timestamp=offset) for offset in (6, 8, 9)]
+    ((head, batch),) = split_batches(wrapped(9, inner, codec, magic=magic, timestamp=9))
+    result = repack(batch, head, first_wanted=7, **OURS)
+    ours, records = appended(result.batch)
+    assert result.segments == ((8, 2),)
+    assert ours.codec is codec
+    stamps = (8, 9) if magic else (-1, -1)
+    assert records == [Record(n, stamps[n], None, b"v%d" % (n + 8)) for n in (0, 1)]
+
+
+def test_bodies_go_through_unread():
+    """A body that no decoder accepts is still the writer's own: it isn't ours to refuse."""
+    data = write_batch([Frame(0, 5, b"\x07 not a body"), Frame(1, 5, b"")], codec=Codec.LZ4, **OURS)
+    ((head, batch),) = split_batches(data)
+    assert repack(batch, head, first_wanted=0, **OURS).batch == data
+
+
+def test_repacking_what_could_cross_verbatim_gives_the_same_records():
+    batch, head = source_batch([500, 501, 502], codec=Codec.ZSTD)
+    assert appended(repack(batch, head, first_wanted=0, **OURS).batch) == appended(rebase(batch, **OURS))
