@@ -38,6 +38,10 @@ class CausewayError(Exception):
             "; ".join(_one_line(part) for part in (f"{head}: {rule}" if rule else head, remedy) if part)
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors travel from executors to the driver with all their facts."""
+        return _rebuild, (type(self), self.what, self.value, self.rule, self.remedy)
+
     def as_dict(self) -> dict[str, object]:
         return {
             "error": type(self).__name__,
@@ -46,6 +50,10 @@ class CausewayError(Exception):
             "rule": self.rule,
             "remedy": self.remedy,
         }
+
+
+def _rebuild(kind: type[CausewayError], what: str, value: object, rule: str, remedy: str) -> CausewayError:
+    return kind(what, value=value, rule=rule, remedy=remedy)
 
 
 def _one_line(value: object) -> str:

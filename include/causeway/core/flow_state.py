@@ -22,6 +22,7 @@ from causeway.core.errors import ProtocolFault
 from causeway.core.identity import Generation
 
 _VERSION = 1
+_NEVER = Generation(-1)
 Kind = Literal["run", "alive", "fence", "pairs", "clusters"]
 
 
@@ -72,7 +73,7 @@ class KnownPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowState:
-    generation: Generation = Generation(-1)
+    generation: Generation = _NEVER
     """Offset of the newest turn; -1: the flow never ran."""
     run: Run | None = None
     alive: Alive | None = None

@@ -1,0 +1,249 @@
+"""Reading logs of one cluster by the wire: fetch, epoch ends, log starts and ends.
+
+Partitions are grouped by leader, the requests to all leaders run at the same time. Partition errors
+are values; a leader that moved is forgotten, so that the next question finds the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+
+from causeway.brokers.wire import Wire
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.ports import (
+    Diverged,
+    EpochEnd,
+    FetchAnswer,
+    Fetched,
+    FetchFrom,
+    LogEnd,
+    Refused,
+)
+
+T = TypeVar("T")
+EARLIEST, LATEST = -2, -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+_LEAST_PARTITION_BYTES = 1 << 20
+_NO_LEADER = Refused(int(Code.LEADER_NOT_AVAILABLE))
+_MOVED = {
+    Code.NOT_LEADER_OR_FOLLOWER,
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    Code.FENCED_LEADER_EPOCH,
+    Code.UNKNOWN_LEADER_EPOCH,
+    Code.KAFKA_STORAGE_ERROR,
+    Code.REPLICA_NOT_AVAILABLE,
+    Code.UNKNOWN_TOPIC_ID,
+}
+
+
+class WireLogReader:
+    """Implements `core.ports.LogReader` on a real cluster."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    async def fetch(
+        self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
+    ) -> dict[TopicPartition, FetchAnswer]:
+        share = max(max_bytes // max(len(wanted), 1), _LEAST_PARTITION_BYTES)
+
+        async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FetchAnswer]:
+            request = _fetch_request(wanted, partitions, max_bytes, share, max_wait_ms)
+            answer = await self.wire.send(request, node)
+            return self._parse_fetch(answer, wanted, partitions)
+
+        answers = await self._ask_leaders(wanted, ask)
+        await self._explain_out_of_range(answers)
+        return answers
+
+    def _parse_fetch(
+        self, answer: Any, wanted: Mapping[TopicPartition, FetchFrom], partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, FetchAnswer]:
+        if answer.error_code:
+            return dict.fromkeys(partitions, Refused(answer.error_code))
+        names = {wanted[tp].topic_id: tp.topic for tp in partitions}
+        found: dict[TopicPartition, FetchAnswer] = {}
+        for topic in answer.responses:
+            for part in topic.partitions:
+                found[TopicPartition(names[topic.topic_id], part.partition_index)] = _fetched(part)
+        return found
+
+    async def _explain_out_of_range(self, answers: dict[TopicPartition, FetchAnswer]) -> None:
+        """ "Out of range" alone tells nobody what is gone: say what the log holds."""
+        lost = [
+            tp for tp, a in answers.items() if isinstance(a, Refused) and a.code == Code.OFFSET_OUT_OF_RANGE
+        ]
+        if not lost:
+            return
+        starts = await self.log_starts(lost)
+        ends = await self.log_ends(lost)
+        for tp in lost:
+            start, end = starts[tp], ends[tp]
+            if isinstance(start, int) and isinstance(end, LogEnd):
+                answers[tp] = Refused(
+                    int(Code.OFFSET_OUT_OF_RANGE), f"its log holds offsets {start} to {end.offset}"
+                )
+
+    async def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, EpochEnd | Refused]:
+        topic_type = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+        async def ask(
+            node: int, partitions: list[TopicPartition]
+        ) -> dict[TopicPartition, EpochEnd | Refused]:
+            topics = [
+                topic_type(
+                    topic=name,
+                    partitions=[
+                        topic_type.OffsetForLeaderPartition(
+                            partition=tp.partition, current_leader_epoch=-1, leader_epoch=epochs[tp]
+                        )
+                        for tp in group
+                    ],
+                )
+                for name, group in _by_topic(partitions).items()
+            ]
+            answer = await self.wire.send(OffsetForLeaderEpochRequest(replica_id=-2, topics=topics), node)
+            return {
+                TopicPartition(topic.topic, p.partition): Refused(p.error_code)
+                if p.error_code
+                else EpochEnd(p.leader_epoch, p.end_offset)
+                for topic in answer.topics
+                for p in topic.partitions
+            }
+
+        return await self._ask_leaders(epochs, ask)
+
+    async def log_starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
+        found = await self.list_offsets(dict.fromkeys(partitions, EARLIEST))
+        return {tp: a if isinstance(a, Refused) else a.offset for tp, a in found.items()}
+
+    async def log_ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LogEnd | Refused]:
+        return await self.list_offsets(dict.fromkeys(partitions, LATEST))
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, LogEnd | Refused]:
+        """Offsets by timestamp; with `LATEST` and `READ_COMMITTED` the last stable offset."""
+        topic_type = ListOffsetsRequest.ListOffsetsTopic
+
+        async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, LogEnd | Refused]:
+            topics = [
+                topic_type(
+                    name=name,
+                    partitions=[
+                        topic_type.ListOffsetsPartition(
+                            partition_index=tp.partition, current_leader_epoch=-1, timestamp=timestamps[tp]
+                        )
+                        for tp in group
+                    ],
+                )
+                for name, group in _by_topic(partitions).items()
+            ]
+            request = ListOffsetsRequest(
+                replica_id=-1, isolation_level=isolation, topics=topics, min_version=5, max_version=7
+            )
+            answer = await self.wire.send(request, node)
+            return {
+                TopicPartition(topic.name, p.partition_index): Refused(p.error_code)
+                if p.error_code
+                else LogEnd(p.offset, p.leader_epoch)
+                for topic in answer.topics
+                for p in topic.partitions
+            }
+
+        return await self._ask_leaders(timestamps, ask)
+
+    async def _ask_leaders(
+        self,
+        partitions: Iterable[TopicPartition],
+        ask: Callable[[int, list[TopicPartition]], Awaitable[dict[TopicPartition, T]]],
+    ) -> dict[TopicPartition, T | Any]:
+        grouped = await self.wire.by_leader(partitions)
+        answers: dict[TopicPartition, T | Refused] = dict.fromkeys(grouped.pop(-1, []), _NO_LEADER)
+        for tp in answers:
+            self.wire.forget_leader(tp)
+        tasks = [
+            self.wire.network.selector.call_soon_with_future(ask, node, group)
+            for node, group in grouped.items()
+        ]
+        for task, group in zip(tasks, grouped.values(), strict=True):
+            found = await task
+            for tp in group:
+                answers[tp] = found.get(tp, _NO_LEADER)
+        for tp, answer in answers.items():
+            if isinstance(answer, Refused) and answer.code in _MOVED:
+                self.wire.forget_leader(tp)
+        return answers
+
+
+def _fetch_request(
+    wanted: Mapping[TopicPartition, FetchFrom],
+    partitions: list[TopicPartition],
+    max_bytes: int,
+    share: int,
+    max_wait_ms: int,
+) -> FetchRequest:
+    topic_type = FetchRequest.FetchTopic
+    by_id: dict[UUID, list[TopicPartition]] = {}
+    for tp in partitions:
+        by_id.setdefault(wanted[tp].topic_id, []).append(tp)
+    topics = [
+        topic_type(
+            topic_id=topic_id,
+            partitions=[
+                topic_type.FetchPartition(
+                    partition=tp.partition,
+                    current_leader_epoch=-1,
+                    fetch_offset=wanted[tp].offset,
+                    last_fetched_epoch=wanted[tp].last_epoch,
+                    log_start_offset=-1,
+                    partition_max_bytes=share,
+                )
+                for tp in group
+            ],
+        )
+        for topic_id, group in by_id.items()
+    ]
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=READ_COMMITTED,
+        session_id=0,
+        session_epoch=-1,
+        topics=topics,
+        forgotten_topics_data=[],
+        rack_id="",
+        min_version=13,
+        max_version=13,
+    )
+
+
+def _fetched(part: Any) -> FetchAnswer:
+    if part.error_code:
+        return Refused(part.error_code)
+    diverging = part.diverging_epoch
+    if diverging is not None and diverging.epoch >= 0:
+        return Diverged(diverging.epoch, diverging.end_offset)
+    return Fetched(
+        records=memoryview(part.records or b""),
+        log_start=part.log_start_offset,
+        last_stable=part.last_stable_offset,
+        high_watermark=part.high_watermark,
+        aborted=tuple(sorted((a.first_offset, a.producer_id) for a in part.aborted_transactions or ())),
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    grouped: dict[str, list[TopicPartition]] = {}
+    for tp in partitions:
+        grouped.setdefault(tp.topic, []).append(tp)
+    return grouped

@@ -1,0 +1,304 @@
+"""A claimed lane on a real target: appends, positions and the ends of its transactions.
+
+Two dialects, chosen by the target's finalized `transaction.version`:
+
+    v2 (>= 2)   partitions join a transaction by being appended to; `EndTxn` answers with the next epoch
+    v1          partitions and the group are added first; after each end the lane is claimed again with
+                the epoch that it holds, which a beaten owner can't (one transaction per epoch)
+
+Invariants
+    A. All appends of one transaction to one broker use one connection. When it closes, the transaction
+       takes no further append (rule R4): the pinned connection fails, and that is `Doubt`.
+    B. No request that changes something is sent twice, unless its answer said that nothing was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
+
+from kafka.errors import KafkaError
+from kafka.future import Future
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+)
+
+from causeway.brokers.wire import GROUP, TRANSACTION, Wire
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.kafka_errors import error_name
+from causeway.core.ports import AppendAnswer, Appended, Beaten, Doubt, Refused, Unreachable
+from causeway.core.position import Position
+from causeway.core.producer import ProducerState
+
+_V2 = 2
+_PRODUCE_TIMEOUT_MS = 30_000
+_PAUSE_SECONDS = 0.01
+_TRIES = 3_000
+_ABORTING = {Code.CONCURRENT_TRANSACTIONS}
+_PASSING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
+_BEATEN = {
+    Code.INVALID_PRODUCER_EPOCH,
+    Code.PRODUCER_FENCED,
+    Code.INVALID_PRODUCER_ID_MAPPING,
+    Code.INVALID_TXN_STATE,
+}
+
+
+class WireOwner:
+    """Implements `core.ports.Owner`."""
+
+    def __init__(self, wire: Wire, transactional_id: str, timeout_ms: int, producer: ProducerState) -> None:
+        self._wire, self._id, self._timeout_ms = wire, transactional_id, timeout_ms
+        self.producer = producer
+        self._pinned: dict[int, Any] = {}
+        self._joined: set[TopicPartition] = set()
+        self._is_v2 = wire.transaction_version >= _V2
+        self._line: Future = Future().success(None)
+
+    def append(
+        self, batches: Mapping[TopicPartition, bytes | bytearray]
+    ) -> Awaitable[dict[TopicPartition, AppendAnswer]]:
+        started: Awaitable[dict[TopicPartition, AppendAnswer]] = (
+            self._wire.network.selector.call_soon_with_future(self._append, dict(batches))
+        )
+        return started
+
+    async def _append(
+        self, batches: dict[TopicPartition, bytes | bytearray]
+    ) -> dict[TopicPartition, AppendAnswer]:
+        try:
+            if not self._is_v2:
+                refused = await self._join([tp for tp in batches if tp not in self._joined])
+                if refused:
+                    return dict.fromkeys(batches, refused)
+            answers: dict[TopicPartition, AppendAnswer] = {}
+            for response in await self._send_in_line(batches):
+                answers.update(_parse_produce(await response))
+        except (Unreachable, KafkaError) as cause:
+            raise Doubt(f"append to {self._wire.endpoint}: {cause}") from cause
+        return answers
+
+    async def _send_in_line(self, batches: dict[TopicPartition, bytes | bytearray]) -> list[Awaitable[Any]]:
+        """One wave after the other onto the connections, also when a throttled one makes them wait."""
+        before, self._line = self._line, Future()
+        mine = self._line
+        await before
+        try:
+            grouped = await self._wire.by_leader(batches)
+            if -1 in grouped:
+                raise Doubt(f"{grouped[-1][0]} has no leader")
+            return [
+                await self._send_batches(node, {tp: batches[tp] for tp in group})
+                for node, group in grouped.items()
+            ]
+        finally:
+            mine.success(None)
+
+    async def _send_batches(
+        self, node: int, batches: dict[TopicPartition, bytes | bytearray]
+    ) -> Awaitable[Any]:
+        """Sent on the connection that this transaction uses for this node, whatever happened to it."""
+        connection = self._pinned.get(node)
+        if connection is None:
+            connection = self._pinned[node] = self._wire.connection(node)
+            await connection
+        await self._wire.writable(connection)
+        topic_type = ProduceRequest.TopicProduceData
+        by_topic: dict[str, list[Any]] = {}
+        for tp, batch in batches.items():
+            by_topic.setdefault(tp.topic, []).append(
+                topic_type.PartitionProduceData(index=tp.partition, records=bytes(batch))
+            )
+        request = ProduceRequest(
+            transactional_id=self._id,
+            acks=-1,
+            timeout_ms=_PRODUCE_TIMEOUT_MS,
+            topic_data=[topic_type(name=name, partition_data=data) for name, data in by_topic.items()],
+            max_version=12 if self._is_v2 else 11,
+        )
+        answer: Awaitable[Any] = connection.send_request(request)
+        return answer
+
+    async def _join(self, partitions: list[TopicPartition]) -> Refused | None:
+        """v1: partitions are added to the transaction before they are appended to."""
+        if not partitions:
+            return None
+        topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+        by_topic: dict[str, list[int]] = {}
+        for tp in partitions:
+            by_topic.setdefault(tp.topic, []).append(tp.partition)
+        for _ in range(_TRIES):
+            answer = await self._ask(
+                AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self._id,
+                    v3_and_below_producer_id=self.producer.producer_id,
+                    v3_and_below_producer_epoch=self.producer.epoch,
+                    v3_and_below_topics=[topic_type(name=n, partitions=p) for n, p in by_topic.items()],
+                    max_version=3,
+                )
+            )
+            codes = {
+                p.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for p in topic.results_by_partition
+            }
+            if codes == {0}:
+                self._joined.update(partitions)
+                return None
+            if not codes & _ABORTING:
+                break
+            await self._wire.network.sleep(_PAUSE_SECONDS)
+        code = max(codes - {0, int(Code.OPERATION_NOT_ATTEMPTED)}, default=int(Code.OPERATION_NOT_ATTEMPTED))
+        if code == Code.TOPIC_AUTHORIZATION_FAILED:
+            return Refused(code)
+        self._check(code, "AddPartitionsToTxn")
+        return None
+
+    async def commit_positions(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        if not self._is_v2:
+            await self._join_group(group)
+        request_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        by_topic: dict[str, list[Any]] = {}
+        for tp, position in positions.items():
+            by_topic.setdefault(tp.topic, []).append(
+                request_type.TxnOffsetCommitRequestPartition(
+                    partition_index=tp.partition,
+                    committed_offset=position.source_next,
+                    committed_leader_epoch=-1,
+                    committed_metadata=position.metadata(),
+                )
+            )
+        for _ in range(_TRIES):
+            request = TxnOffsetCommitRequest(
+                transactional_id=self._id,
+                group_id=group,
+                producer_id=self.producer.producer_id,
+                producer_epoch=self.producer.epoch,
+                generation_id=-1,
+                member_id="",
+                group_instance_id=None,
+                topics=[request_type(name=name, partitions=parts) for name, parts in by_topic.items()],
+                max_version=5 if self._is_v2 else 3,
+            )
+            answer = await self._ask(request, key=group, kind=GROUP)
+            codes = {p.error_code for topic in answer.topics for p in topic.partitions}
+            if codes == {0}:
+                return
+            if not codes <= {0, *_ABORTING, Code.COORDINATOR_LOAD_IN_PROGRESS}:
+                break
+            await self._wire.network.sleep(_PAUSE_SECONDS)
+        self._check(max(codes), f"TxnOffsetCommit of {group}", group)
+
+    async def _join_group(self, group: str) -> None:
+        for _ in range(_TRIES):
+            answer = await self._ask(
+                AddOffsetsToTxnRequest(
+                    transactional_id=self._id,
+                    producer_id=self.producer.producer_id,
+                    producer_epoch=self.producer.epoch,
+                    group_id=group,
+                    max_version=3,
+                )
+            )
+            if not answer.error_code:
+                return
+            if answer.error_code not in _ABORTING:
+                break
+            await self._wire.network.sleep(_PAUSE_SECONDS)
+        self._check(answer.error_code, f"AddOffsetsToTxn of {group}", group)
+
+    async def end(self, *, commit: bool) -> None:
+        answer = await self._ask(
+            EndTxnRequest(
+                transactional_id=self._id,
+                producer_id=self.producer.producer_id,
+                producer_epoch=self.producer.epoch,
+                committed=commit,
+                max_version=5 if self._is_v2 else 4,
+            )
+        )
+        self._check(answer.error_code, "EndTxn")
+        self._pinned.clear()
+        self._joined.clear()
+        if self._is_v2:
+            self.producer = ProducerState(answer.producer_id, answer.producer_epoch)
+        else:
+            self.producer = await init_producer(self._wire, self._id, self._timeout_ms, self.producer)
+
+    async def close_partitions(self, partitions: Sequence[TopicPartition], *, commit: bool) -> None:
+        """Adding a partition and ending at once writes the marker that got lost (rule R5)."""
+        refused = await self._join(list(partitions))
+        if refused:
+            raise Doubt(f"closing {partitions[0]}: {refused}")
+        await self.end(commit=commit)
+
+    async def _ask(self, request: Any, key: str | None = None, kind: int = TRANSACTION) -> Any:
+        """A request to a coordinator: an answer, or doubt."""
+        key = self._id if key is None else key
+        try:
+            node = await self._wire.coordinator(key, kind)
+            return await self._wire.send(request, node)
+        except Unreachable as cause:
+            self._wire.forget_coordinator(key, kind)
+            raise Doubt(str(cause)) from cause
+
+    def _check(self, code: int, what: str, resource: str | None = None) -> None:
+        if code:
+            raise_for(self._wire, code, f"{what} for {self._id}", resource or self._id)
+
+
+async def init_producer(
+    wire: Wire, transactional_id: str, timeout_ms: int, held: ProducerState | None = None
+) -> ProducerState:
+    """Claim, or with `held` claim again: the coordinator refuses that if somebody else has claimed since."""
+    for _ in range(_TRIES):
+        try:
+            node = await wire.coordinator(transactional_id, TRANSACTION)
+            answer = await wire.send(
+                InitProducerIdRequest(
+                    transactional_id=transactional_id,
+                    transaction_timeout_ms=timeout_ms,
+                    producer_id=held.producer_id if held else -1,
+                    producer_epoch=held.epoch if held else -1,
+                    min_version=3,
+                    max_version=4,
+                ),
+                node,
+            )
+        except Unreachable as cause:
+            wire.forget_coordinator(transactional_id, TRANSACTION)
+            raise Doubt(str(cause)) from cause
+        code = answer.error_code
+        if not code:
+            return ProducerState(answer.producer_id, answer.producer_epoch)
+        if code not in _ABORTING and code not in _PASSING:
+            raise_for(wire, code, f"InitProducerId for {transactional_id}", transactional_id)
+        if code in _PASSING:
+            wire.forget_coordinator(transactional_id, TRANSACTION)
+        await wire.network.sleep(_PAUSE_SECONDS)
+    raise Doubt(f"{transactional_id}: the coordinator doesn't complete the last transaction")
+
+
+def raise_for(wire: Wire, code: int, what: str, resource: str) -> None:
+    """What a coordinator's refusal means: beaten, not authorized, or doubt."""
+    if code in _BEATEN:
+        raise Beaten(f"{what}: {error_name(code)}")
+    if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
+        raise wire.not_authorized(code, resource)
+    raise Doubt(f"{what}: {error_name(code)}")
+
+
+def _parse_produce(response: Any) -> dict[TopicPartition, AppendAnswer]:
+    return {
+        TopicPartition(topic.name, p.index): Refused(p.error_code, p.error_message or "")
+        if p.error_code
+        else Appended(p.base_offset, p.log_start_offset)
+        for topic in response.responses
+        for p in topic.partition_responses
+    }

@@ -1,0 +1,213 @@
+"""The target of a flow on a real cluster: positions, the flows topic, the offset map, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeProducersRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.producer import ProduceRequest
+
+from causeway.brokers.log_reader import READ_COMMITTED, WireLogReader
+from causeway.brokers.owner import WireOwner, init_producer, raise_for
+from causeway.brokers.wire import GROUP, Wire
+from causeway.core.codecs import Codec
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow_state import FlowState, LogRecord, fold
+from causeway.core.identity import TopicPartition
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.kafka_errors import error_name
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.offset_map import Run, decode_run, map_partition
+from causeway.core.ports import Fetched, FetchFrom, Owner, Refused, Unreachable
+from causeway.core.position import ForeignPosition, Position, parse_position
+from causeway.core.records import Record, decode_records, encode_batch
+
+_READ_BYTES = 8 << 20
+_PAUSE_SECONDS = 0.01
+_TRIES = 3_000
+_FLOWS = TopicPartition(FLOWS_TOPIC, 0)
+
+
+class WireTarget(WireLogReader):
+    """Implements `core.ports.Target`."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._flow_states: dict[str, FlowState] = {}
+        self._flows_next = 0
+
+    async def flow_state(self, flow: str) -> FlowState:
+        """Only what was appended since the last look is read again."""
+        end = await self._end_of(_FLOWS)
+        async for record in self._records(_FLOWS, self._flows_next, end):
+            value = record.value
+            self._flow_states = fold(
+                self._flow_states,
+                LogRecord(record.offset, record.timestamp_ms, record.key or b"", value),
+            )
+        self._flows_next = max(self._flows_next, end)
+        return self._flow_states.get(flow, FlowState())
+
+    async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
+        """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
+        tp = TopicPartition(topic, 0)
+        batch = encode_batch(
+            [Record(0, self.wire.network.time_ms(), key, value)],
+            codec=Codec.NONE,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            transactional=False,
+        )
+        topic_type = ProduceRequest.TopicProduceData
+        data = topic_type(
+            name=topic, partition_data=[topic_type.PartitionProduceData(index=0, records=batch)]
+        )
+        for _ in range(_TRIES):
+            grouped = await self.wire.by_leader([tp])
+            node = next(iter(grouped))
+            if node >= 0:
+                request = ProduceRequest(
+                    transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=[data], max_version=11
+                )
+                answer = (await self.wire.send(request, node)).responses[0].partition_responses[0]
+                if not answer.error_code:
+                    return int(answer.base_offset)
+                self._give_up_on(answer.error_code, topic)
+            self.wire.forget_leader(tp)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        raise ClusterUnreachable(f"topic {topic} of {self.wire.endpoint}", rule="has no leader")
+
+    def _give_up_on(self, code: int, topic: str) -> None:
+        if code == Code.TOPIC_AUTHORIZATION_FAILED:
+            raise self.wire.not_authorized(code, topic)
+        passing = {Code.NOT_LEADER_OR_FOLLOWER, Code.LEADER_NOT_AVAILABLE, Code.UNKNOWN_TOPIC_OR_PARTITION}
+        if code not in passing:
+            raise Unreachable(f"append to {topic} of {self.wire.endpoint}: {error_name(code)}")
+
+    async def positions(
+        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
+    ) -> dict[TopicPartition, Position | ForeignPosition | None]:
+        by_topic: dict[str, list[int]] = {}
+        for tp in partitions:
+            by_topic.setdefault(tp.topic, []).append(tp.partition)
+        for _ in range(_TRIES):
+            found, codes = await self._offset_fetch(group, by_topic, stable=stable)
+            if codes <= {0}:
+                return {tp: found.get(tp) for tp in partitions}
+            if not codes <= {0, Code.UNSTABLE_OFFSET_COMMIT, Code.COORDINATOR_LOAD_IN_PROGRESS}:
+                self.wire.forget_coordinator(group, GROUP)
+                raise_for(self.wire, max(codes), f"OffsetFetch of {group}", group)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        raise Unreachable(f"offsets of {group} on {self.wire.endpoint} stay unstable")
+
+    async def _offset_fetch(
+        self, group: str, by_topic: dict[str, list[int]], *, stable: bool
+    ) -> tuple[dict[TopicPartition, Position | ForeignPosition], set[int]]:
+        topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
+        request = OffsetFetchRequest(
+            group_id=group,
+            topics=[topic_type(name=name, partition_indexes=parts) for name, parts in by_topic.items()],
+            require_stable=stable,
+            min_version=7,
+            max_version=7,
+        )
+        try:
+            answer = await self.wire.send(request, await self.wire.coordinator(group, GROUP))
+        except Unreachable:
+            self.wire.forget_coordinator(group, GROUP)
+            raise
+        codes, found = {answer.error_code}, {}
+        for topic in answer.topics:
+            for p in topic.partitions:
+                codes.add(p.error_code)
+                if p.committed_offset >= 0:
+                    tp = TopicPartition(topic.name, p.partition_index)
+                    found[tp] = parse_position(p.committed_offset, p.metadata)
+        return found, codes
+
+    async def map_runs(
+        self, map_topic: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[Run]]:
+        described = (await self.wire.topics([map_topic]))[map_topic]
+        runs: dict[TopicPartition, list[Run]] = {tp: [] for tp in partitions}
+        if described.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+            return runs
+        for number in sorted({map_partition(tp, len(described.leaders)) for tp in partitions}):
+            tp = TopicPartition(map_topic, number)
+            async for record in self._records(tp, 0, await self._end_of(tp)):
+                if record.key is None or record.value is None:
+                    continue
+                run = decode_run(record.key, record.value)
+                if run.target in runs:
+                    runs[run.target].append(run)
+        for found in runs.values():
+            found.sort(key=lambda run: run.target_first)
+        return runs
+
+    async def open_producers(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[int] | Refused]:
+        async def ask(node: int, group: list[TopicPartition]) -> dict[TopicPartition, list[int] | Refused]:
+            topic_type = DescribeProducersRequest.TopicRequest
+            topics: dict[str, list[int]] = {}
+            for tp in group:
+                topics.setdefault(tp.topic, []).append(tp.partition)
+            request = DescribeProducersRequest(
+                topics=[topic_type(name=n, partition_indexes=p) for n, p in topics.items()]
+            )
+            answer = await self.wire.send(request, node)
+            return {
+                TopicPartition(t.name, p.partition_index): _holders(p)
+                for t in answer.topics
+                for p in t.partitions
+            }
+
+        return await self._ask_leaders(partitions, ask)
+
+    async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:
+        producer = await init_producer(self.wire, transactional_id, timeout_ms)
+        return WireOwner(self.wire, transactional_id, timeout_ms, producer)
+
+    async def _end_of(self, tp: TopicPartition) -> int:
+        """The last stable offset: what is to be read now."""
+        for _ in range(_TRIES):
+            end = (await self.list_offsets({tp: -1}, isolation=READ_COMMITTED))[tp]
+            if not isinstance(end, Refused):
+                return end.offset
+            if end.code == Code.TOPIC_AUTHORIZATION_FAILED:
+                raise self.wire.not_authorized(end.code, tp.topic)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        raise Unreachable(f"end of {tp} on {self.wire.endpoint}: {end}")
+
+    async def _records(self, tp: TopicPartition, start: int, end: int) -> Any:
+        """The visible records of `[start, end)`, in order."""
+        at = start
+        topic_id = None
+        while at < end:
+            if topic_id is None:
+                topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
+            answer = (
+                await self.fetch({tp: FetchFrom(topic_id, at)}, max_bytes=_READ_BYTES, max_wait_ms=100)
+            )[tp]
+            if isinstance(answer, Refused) and answer.code == Code.OFFSET_OUT_OF_RANGE:
+                first = (await self.log_starts([tp]))[tp]
+                at = max(at + 1, first) if isinstance(first, int) else at
+                continue
+            if not isinstance(answer, Fetched):
+                raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
+            for head, batch, seen in read_committed(answer.records, answer.aborted, at):
+                if seen is Seen.DATA:
+                    for record in decode_records(batch, head):
+                        if record.offset >= at:
+                            yield record
+                at = head.next_offset
+
+
+def _holders(partition: Any) -> list[int] | Refused:
+    if partition.error_code:
+        return Refused(partition.error_code)
+    return [p.producer_id for p in partition.active_producers if p.current_txn_start_offset >= 0]

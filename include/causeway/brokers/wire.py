@@ -1,0 +1,216 @@
+"""A cluster at wire level: connections, leaders and coordinators, on kafka-python's low level.
+
+The only module that knows kafka-python's connection manager. Requests go to a named node and come
+back as parsed responses; nothing here retries. Leaders and coordinators are cached until somebody
+says that they were wrong.
+
+Two clusters share one `Network`, so that one thread can wait for both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kafka import errors as kafka_errors
+from kafka.net import KafkaConnectionManager, NetworkSelector
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
+
+from causeway.brokers.clients import kafka_python_settings
+from causeway.brokers.error_map import mapped
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterTrouble
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.kafka_errors import error_name
+from causeway.core.ports import Unreachable
+
+T = TypeVar("T")
+GROUP, TRANSACTION = 0, 1
+_PAUSE_SECONDS = 0.002
+_RESPONSE_BYTES = 300 << 20
+_BOOTSTRAP_SECONDS = 10.0
+
+
+class Network:
+    """One event loop for all connections of a thread."""
+
+    def __init__(self) -> None:
+        self.selector = NetworkSelector()
+
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        result: T = self.selector.run(work)
+        return result
+
+    async def sleep(self, seconds: float) -> None:
+        await self.selector.sleep(seconds)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def time_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def close(self) -> None:
+        self.selector.close()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """One topic as its cluster describes it now; `error` is a code, 0 for none."""
+
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    leaders: dict[int, int]
+    error: int
+
+
+class Wire:
+    def __init__(self, endpoint: ClusterEndpoint, network: Network) -> None:
+        self.endpoint, self.network = endpoint, network
+        self._manager: Any = None
+        self._leaders: dict[TopicPartition, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self.cluster_id = ""
+        self.transaction_version = 0
+
+    async def connect(self) -> None:
+        """Reach the cluster, or say in one line why that can't be."""
+        if self._manager is not None:
+            return
+        manager = KafkaConnectionManager(
+            self.network.selector,
+            **kafka_python_settings(self.endpoint),
+            receive_message_max_bytes=_RESPONSE_BYTES,
+            max_in_flight_requests_per_connection=1_000,
+        )
+        try:
+            with mapped(cluster=str(self.endpoint), resource="bootstrap.servers", operation="connect"):
+                await manager.bootstrap_async(timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+        except ClusterTrouble:
+            manager.close()
+            raise
+        self._manager = manager
+        await self._learn_features()
+
+    async def _learn_features(self) -> None:
+        """Clients decide by the finalized feature, never by the versions that a broker offers."""
+        node = self.any_node()
+        answer = await self.send(ApiVersionsRequest(version=3), node)
+        features = {f.name: f.max_version_level for f in answer.finalized_features or ()}
+        self.transaction_version = features.get("transaction.version", 0)
+        described = await self.send(MetadataRequest(topics=[], min_version=4), node)
+        self.cluster_id = described.cluster_id or ""
+
+    def disconnect(self) -> None:
+        """Drop every connection and all that was cached; `connect` begins anew."""
+        if self._manager is not None:
+            self._manager.close()
+        self._manager = None
+        self._leaders.clear()
+        self._coordinators.clear()
+
+    def any_node(self) -> int:
+        node: int | None = self._manager.least_loaded_node()
+        if node is None:
+            raise Unreachable(f"no broker of {self.endpoint} can be reached")
+        return node
+
+    def connection(self, node: int) -> Any:
+        """The connection that requests to this node use now; whoever pins it sees it close."""
+        try:
+            return self._manager.get_connection(node)
+        except kafka_errors.KafkaError as cause:
+            raise Unreachable(f"node {node} of {self.endpoint}: {cause}") from cause
+
+    async def send(self, request: Any, node: int) -> Any:
+        """One request, one response. Whatever goes wrong on the way is `Unreachable`."""
+        return await self.send_on(self.connection(node), request)
+
+    async def send_on(self, connection: Any, request: Any) -> Any:
+        try:
+            await self.writable(connection)
+            return await connection.send_request(request)
+        except kafka_errors.KafkaError as cause:
+            raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
+
+    async def writable(self, connection: Any) -> None:
+        """A broker that throttles is waited for, not flooded."""
+        while connection.paused and not connection.closed:
+            await self.network.sleep(_PAUSE_SECONDS)
+
+    async def topics(self, names: Sequence[str] | None) -> dict[str, TopicMetadata]:
+        """Metadata of these topics, or of all; leaders are remembered."""
+        request = MetadataRequest(
+            topics=None
+            if names is None
+            else [MetadataRequest.MetadataRequestTopic(name=name, topic_id=UUID(int=0)) for name in names],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+            min_version=10,
+            max_version=12,
+        )
+        answer = await self.send(request, self.any_node())
+        found: dict[str, TopicMetadata] = {}
+        for topic in answer.topics:
+            leaders = {p.partition_index: p.leader_id for p in topic.partitions}
+            found[topic.name] = TopicMetadata(
+                topic.name, topic.topic_id, topic.is_internal, leaders, topic.error_code
+            )
+            for partition, leader in leaders.items():
+                if leader >= 0:
+                    self._leaders[TopicPartition(topic.name, partition)] = leader
+        return found
+
+    async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The partitions by leading node; -1 collects those that have none."""
+        wanted = list(partitions)
+        unknown = sorted({tp.topic for tp in wanted if tp not in self._leaders})
+        if unknown:
+            await self.topics(unknown)
+        grouped: dict[int, list[TopicPartition]] = {}
+        for tp in wanted:
+            grouped.setdefault(self._leaders.get(tp, -1), []).append(tp)
+        return grouped
+
+    def forget_leader(self, tp: TopicPartition) -> None:
+        self._leaders.pop(tp, None)
+
+    async def coordinator(self, key: str, kind: int) -> int:
+        if (kind, key) in self._coordinators:
+            return self._coordinators[kind, key]
+        answer = await self.send(
+            FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]), self.any_node()
+        )
+        found = answer.coordinators[0] if answer.coordinators else answer
+        if found.error_code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
+            raise self.not_authorized(found.error_code, key)
+        if found.error_code:
+            raise Unreachable(f"coordinator of {key} on {self.endpoint}: {error_name(found.error_code)}")
+        self._coordinators[kind, key] = found.node_id
+        return int(found.node_id)
+
+    def forget_coordinator(self, key: str, kind: int) -> None:
+        self._coordinators.pop((kind, key), None)
+
+    def not_authorized(self, code: int, resource: str) -> ClusterTrouble:
+        """The mapped error for an authorization code, with the grant that is missing."""
+        error = kafka_errors.for_code(code)()
+        try:
+            with mapped(
+                cluster=str(self.endpoint), resource=resource, operation=_OPERATIONS.get(code, "use")
+            ):
+                raise error
+        except ClusterTrouble as ours:
+            return ours
+
+
+_OPERATIONS = {
+    int(Code.GROUP_AUTHORIZATION_FAILED): "Read",
+    int(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED): "Write",
+    int(Code.TOPIC_AUTHORIZATION_FAILED): "Write",
+}

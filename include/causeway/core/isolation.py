@@ -1,0 +1,41 @@
+"""What a `read_committed` reader sees of a fetched stretch of log.
+
+A broker answers such a fetch with everything up to the last stable offset, and a list of the aborted
+transactions in it: leaving their batches out is the reader's duty, and so ours on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+
+from causeway.core.batches import BatchHead, is_control_marker, split_batches
+
+
+class Seen(Enum):
+    DATA = auto()
+    ABORTED = auto()
+    MARKER = auto()
+
+
+def read_committed(
+    records: memoryview, aborted: Sequence[tuple[int, int]], from_offset: int
+) -> Iterator[tuple[BatchHead, memoryview, Seen]]:
+    """The batches from `from_offset` on, each with what it is to a reader.
+
+    `aborted` are (first offset, producer id), by first offset, as the fetch's answer gave them.
+    """
+    waiting = list(reversed(aborted))
+    open_aborted: set[int] = set()
+    for head, batch in split_batches(records):
+        while waiting and waiting[-1][0] <= head.last_offset:
+            open_aborted.add(waiting.pop()[1])
+        seen = Seen.DATA
+        if head.is_control:
+            seen = Seen.MARKER
+            if is_control_marker(batch) == "abort":
+                open_aborted.discard(head.producer_id)
+        elif head.is_transactional and head.producer_id in open_aborted:
+            seen = Seen.ABORTED
+        if head.next_offset > from_offset:
+            yield head, batch, seen

@@ -1,0 +1,158 @@
+"""What a lane decides from what it has read: pure, one rule a function.
+
+Order of the questions: is the committed offset ours; are both topics still the ones it was written
+about; are both logs still the ones; what lies on the target behind the last mirrored record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from causeway.core.identity import SourceOffset, TargetOffset
+from causeway.core.lane_task import Assignment, Parked, ParkReason
+from causeway.core.offset_map import Run
+from causeway.core.ports import EpochEnd, Refused
+from causeway.core.position import ForeignPosition, Position
+
+_ADOPT = "`causeway adopt {flow} {topic} {partition}` once you know where it should go on"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """No position and, as far as known, no history: begin by the flow's start rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostPosition:
+    """No position although the flow has written this partition: the map must say where it stood."""
+
+
+def judge_position(
+    flow: str, assignment: Assignment, found: Position | ForeignPosition | None
+) -> Position | Fresh | LostPosition | Parked:
+    """Is what was committed a position of ours, for these two topics?"""
+    pair = assignment.pair
+    if isinstance(found, ForeignPosition):
+        return Parked(
+            ParkReason.FOREIGN_POSITION,
+            f"group causeway.{flow} holds offset {found.source_next} for {pair.target}, but {found.why}",
+            "delete that offset if it isn't wanted; nobody else may commit to this group",
+        )
+    if found is None:
+        return LostPosition() if assignment.known else Fresh()
+    return _judge_ids(flow, assignment, found) or found
+
+
+def _judge_ids(flow: str, assignment: Assignment, position: Position) -> Parked | None:
+    pair = assignment.pair
+    if position.target_topic_id != pair.target_topic_id:
+        return target_recreated(flow, assignment, position.target_topic_id)
+    if position.source_topic_id != pair.source_topic_id:
+        return Parked(
+            ParkReason.SOURCE_RECREATED,
+            f"{pair.source.topic} had id {position.source_topic_id} and has {pair.source_topic_id}; "
+            f"offset {position.source_next} of the old one means nothing in the new one",
+            f"`causeway restart-topic {flow} {pair.source.topic}`",
+        )
+    return None
+
+
+def target_recreated(flow: str, assignment: Assignment, old_id: UUID) -> Parked:
+    pair = assignment.pair
+    return Parked(
+        ParkReason.TARGET_RECREATED,
+        f"{pair.target.topic} had id {old_id} when it was last written and has {pair.target_topic_id}",
+        f"`causeway restart-topic {flow} {pair.source.topic}` to mirror it anew",
+    )
+
+
+def judge_source_lineage(
+    flow: str, assignment: Assignment, position: Position, end: EpochEnd | Refused | None
+) -> Parked | str | None:
+    """Does the source still have the history that the position was written about?
+
+    A string is a passing reason to wait for the next round.
+    """
+    if end is None or position.source_epoch < 0:
+        return None
+    pair = assignment.pair
+    if isinstance(end, Refused):
+        return f"{pair.source}: {end}"
+    if end.end >= position.source_next:
+        return None
+    facts = (
+        f"{pair.source} was read to offset {position.source_next} in leader epoch {position.source_epoch}; "
+        f"that epoch now ends at {end.end}"
+        if end.end >= 0
+        else f"{pair.source} no longer knows leader epoch {position.source_epoch}, in which it was read to "
+        f"offset {position.source_next}"
+    )
+    return Parked(ParkReason.SOURCE_TRUNCATED, facts, f"`causeway reconcile {flow} {pair.source.topic}`")
+
+
+def target_tail_is_lost(
+    position: Position, end: EpochEnd | Refused | None, log_start: int, log_end: int
+) -> bool:
+    """Whether the target no longer has the record in front of `target_next` (an unclean election)."""
+    if log_end < position.target_next:
+        return True
+    if not isinstance(end, EpochEnd) or position.target_epoch < 0:
+        return False
+    if log_start >= position.target_next:
+        return False  # its own retention took what the epoch spoke about
+    return end.end < position.target_next
+
+
+def source_next_at(runs: list[Run], assignment: Assignment, target_end: int) -> SourceOffset | None:
+    """By the map: the source offset of the first mirrored record at or behind `target_end`."""
+    for run in _of_these_topics(runs, assignment):
+        if run.target_next > target_end:
+            if target_end <= run.target_first:
+                return run.source_first
+            return run.source_of(TargetOffset(target_end))
+    return None
+
+
+def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
+    """By the map: the run that was mirrored last."""
+    ours = _of_these_topics(runs, assignment)
+    return ours[-1] if ours else None
+
+
+def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:
+    pair = assignment.pair
+    return sorted(
+        (
+            run
+            for run in runs
+            if run.target_topic_id == pair.target_topic_id and run.source_topic_id == pair.source_topic_id
+        ),
+        key=lambda run: run.target_first,
+    )
+
+
+def position_lost(flow: str, assignment: Assignment) -> Parked:
+    pair = assignment.pair
+    return Parked(
+        ParkReason.POSITION_LOST,
+        f"group causeway.{flow} has no offset for {pair.target} and the offset map knows nothing of it, "
+        "though the flow has written it before",
+        _ADOPT.format(flow=flow, topic=pair.source.topic, partition=pair.source.partition),
+    )
+
+
+def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position: bool) -> Parked:
+    pair = assignment.pair
+    remedy = _ADOPT.format(flow=flow, topic=pair.source.topic, partition=pair.source.partition)
+    if had_position:
+        return Parked(
+            ParkReason.FOREIGN_WRITER,
+            f"{pair.target} holds a record at offset {offset} that this flow didn't write",
+            f"take the WRITE right from whoever did (nobody else may write a mirror), then {remedy}",
+        )
+    return Parked(
+        ParkReason.FOREIGN_DATA,
+        f"{pair.target} already holds records (the first at offset {offset}), this flow has no position there",
+        f"empty or rename the topic, or {remedy}",
+    )

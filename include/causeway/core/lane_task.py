@@ -1,0 +1,106 @@
+"""What a lane is told and what it tells back: small values that travel between driver and executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from causeway.core.flow import CopyLimits
+from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartAt:
+    """Where a partition begins that has neither position nor history, resolved when the run was planned."""
+
+    offset: SourceOffset
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One partition of a lane. The plan is a hint: what is committed when the lane is owned decides."""
+
+    pair: Pair
+    end: SourceOffset
+    """The source's last stable offset when the round was planned."""
+    start: StartAt | None
+    """None: the source's log start (`start: earliest`)."""
+    known: bool
+    """Whether an earlier run of this flow has already written this pair of topics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneTask:
+    flow: str
+    group: str
+    lane: int
+    transactional_id: str
+    generation: Generation
+    map_topic: str
+    map_partitions: int
+    limits: CopyLimits
+    assignments: tuple[Assignment, ...]
+
+
+class ParkReason(StrEnum):
+    FOREIGN_POSITION = "foreign position"
+    POSITION_LOST = "position lost"
+    FOREIGN_DATA = "foreign data on the target"
+    FOREIGN_WRITER = "foreign writer on the target"
+    FOREIGN_TRANSACTION = "another producer's open transaction on the target"
+    SOURCE_RECREATED = "source topic recreated"
+    SOURCE_TRUNCATED = "source log truncated"
+    SOURCE_GAP = "records gone from the source before they were copied"
+    SOURCE_CORRUPT = "corrupt batch on the source"
+    TARGET_RECREATED = "target topic deleted or recreated"
+    TARGET_TAIL_UNMAPPED = "target lost its tail and the map doesn't reach there"
+    REFUSED = "batch refused by the target"
+    NOT_AUTHORIZED = "not authorized"
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Why a partition stands still, what was seen, and how to go on."""
+
+    reason: ParkReason
+    facts: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.facts}; {self.remedy}"
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionRow:
+    """What one lane did to one partition; only what is committed counts."""
+
+    source: TopicPartition
+    target: TopicPartition
+    source_from: int = -1
+    source_next: int = -1
+    records: int = 0
+    size_bytes: int = 0
+    verbatim_batches: int = 0
+    repacked_batches: dict[str, int] = field(default_factory=dict)
+    """By reason."""
+    aborted_records: int = 0
+    """Of earlier attempts: default readers saw them once more than others."""
+    recopied_from: int | None = None
+    """Source offset from which a lost tail of the target was copied again."""
+    parked: Parked | None = None
+    later: str = ""
+    """A passing reason why this partition waits for the next round."""
+
+
+Outcome = Literal["done", "doubt", "beaten", "superseded", "fenced"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneResult:
+    lane: int
+    outcome: Outcome
+    why: str
+    transactions: int
+    rows: tuple[PartitionRow, ...]

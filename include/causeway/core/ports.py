@@ -1,0 +1,189 @@
+"""The two things the copy protocol talks to: a source to read and a target to append to.
+
+Everything that crosses these seams is wire truth (offsets, epochs, codes, raw batches), so that a
+simulated cluster can stand behind them as well as a real one. Awaitables may be started before they
+are awaited: `append` sends at once and its answer is awaited later; that is how requests overlap.
+
+What an implementation promises
+    - Partition-level refusals are values (`Refused`), never exceptions.
+    - Whatever leaves the outcome of a transactional request unknown raises `Doubt`; what says that
+      somebody else owns the lane raises `Beaten`. It never retries such a request by itself.
+    - Between `claim` and the end of a transaction all appends to one broker use one connection; if
+      it is lost the owner raises `Doubt` from then on (rule R4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import error_name
+from causeway.core.offset_map import Run
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.producer import ProducerState
+
+
+class Doubt(Exception):
+    """An outcome that isn't known. Nothing is guessed: the attempt ends, the next one reads what is true."""
+
+
+class Beaten(Exception):
+    """Somebody else claimed the lane, or ended our transaction. Only a new task may claim it again."""
+
+
+class Unreachable(Exception):
+    """The cluster can't be asked now. Nothing was changed by asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """One partition's error, as the broker gave it."""
+
+    code: int
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{error_name(self.code)}{f' ({self.detail})' if self.detail else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """The answer to "where does this leader epoch end": -1, -1 if the broker doesn't know it any more."""
+
+    epoch: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of a log as a reader without isolation sees it, and the epoch of its leader."""
+
+    offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFrom:
+    topic_id: UUID
+    offset: int
+    last_epoch: int = -1
+    """Epoch of the record in front of `offset`: lets the broker notice that its log took another turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    records: memoryview
+    log_start: int
+    last_stable: int
+    high_watermark: int
+    aborted: tuple[tuple[int, int], ...]
+    """(first offset, producer id) of the aborted transactions in this stretch, by first offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """The source's log took another turn: `epoch` ends at `end`, in front of what was asked for."""
+
+    epoch: int
+    end: int
+
+
+FetchAnswer = Fetched | Diverged | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    base_offset: int
+    log_start: int
+
+
+AppendAnswer = Appended | Refused
+
+
+class LogReader(Protocol):
+    async def fetch(
+        self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
+    ) -> dict[TopicPartition, FetchAnswer]:
+        """Read with isolation `read_committed`; empty answers are left in."""
+        ...
+
+    async def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, EpochEnd | Refused]: ...
+
+    async def log_starts(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int | Refused]: ...
+
+
+class Source(LogReader, Protocol):
+    """The cluster that is only read."""
+
+
+class Owner(Protocol):
+    """A claimed lane: the only one whose appends, commits and ends the coordinator accepts."""
+
+    @property
+    def producer(self) -> ProducerState: ...
+
+    def append(
+        self, batches: Mapping[TopicPartition, bytes | bytearray]
+    ) -> Awaitable[dict[TopicPartition, AppendAnswer]]:
+        """One batch per partition, sent now. Partitions of the flow's topics or of the map topic."""
+        ...
+
+    async def commit_positions(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        """Add the positions to the open transaction."""
+        ...
+
+    async def end(self, *, commit: bool) -> None:
+        """End the transaction and be ready for the next one, in an epoch of its own."""
+        ...
+
+    async def close_partitions(self, partitions: Sequence[TopicPartition], *, commit: bool) -> None:
+        """An empty transaction over these partitions: its marker closes what a lost marker left open."""
+        ...
+
+
+class Target(LogReader, Protocol):
+    """The cluster that is appended to."""
+
+    async def flow_state(self, flow: str) -> FlowState:
+        """The flows topic, read to its end."""
+        ...
+
+    async def positions(
+        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
+    ) -> dict[TopicPartition, Position | ForeignPosition | None]: ...
+
+    async def log_ends(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LogEnd | Refused]: ...
+
+    async def map_runs(
+        self, map_topic: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[Run]]:
+        """All committed runs of these partitions, by target offset."""
+        ...
+
+    async def open_producers(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, list[int] | Refused]:
+        """The ids of producers that have a transaction open there."""
+        ...
+
+    async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:
+        """Take the lane: whatever an older owner had open is aborted, and it can't act any more."""
+        ...
+
+
+class Clock(Protocol):
+    def monotonic(self) -> float: ...
+
+    def time_ms(self) -> int: ...
+
+    async def sleep(self, seconds: float) -> None: ...

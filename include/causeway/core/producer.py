@@ -1,0 +1,30 @@
+"""A producer's identity in one epoch, and the sequence numbers it has given away.
+
+Sequences start at 0 in each epoch, per partition, and go on by record count.
+"""
+
+from __future__ import annotations
+
+from causeway.core.identity import TopicPartition
+
+_SEQUENCES = 1 << 31
+
+
+class ProducerState:
+    __slots__ = ("_next", "epoch", "producer_id")
+
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.producer_id, self.epoch = producer_id, epoch
+        self._next: dict[TopicPartition, int] = {}
+
+    def next_sequence(self, partition: TopicPartition) -> int:
+        return self._next.get(partition, 0)
+
+    def take_sequence(self, partition: TopicPartition, records: int) -> int:
+        """The base sequence for a batch of so many records; the next one goes on behind it."""
+        base = self._next.get(partition, 0)
+        self._next[partition] = (base + records) % _SEQUENCES
+        return base
+
+    def __str__(self) -> str:
+        return f"producer {self.producer_id} epoch {self.epoch}"

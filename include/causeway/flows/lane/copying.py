@@ -1,0 +1,362 @@
+"""The copy itself: fetch ahead, append in waves, commit data, map and positions in one transaction.
+
+A *wave* is one request's worth: one batch of each partition that has one. Up to five waves are in
+flight; their answers are read in the order in which they were sent.
+
+Invariants
+    A. A wave that brings a partition new to the transaction travels alone: only then can a refusal
+       with CONCURRENT_TRANSACTIONS be repeated, because nothing was sent behind it.
+    B. Each answer's base offset is the end that we know (rule R6). Below: the target lost something;
+       above: somebody else writes. Either way the transaction is aborted.
+    C. After a refusal its partition takes no more. If a later batch of it is accepted all the same,
+       order is broken, and the transaction is aborted.
+    D. Nothing is committed before every answer is in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable
+
+from causeway.core.batches import BatchHead, CorruptBatch, rebase
+from causeway.core.codecs import Codec
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.lane_rules import foreign_data
+from causeway.core.lane_task import LaneTask
+from causeway.core.offset_map import encode_run, map_partition
+from causeway.core.ports import (
+    AppendAnswer,
+    Appended,
+    Clock,
+    Diverged,
+    Doubt,
+    FetchAnswer,
+    Fetched,
+    LogEnd,
+    Owner,
+    Refused,
+    Source,
+    Target,
+    Unreachable,
+)
+from causeway.core.position import Position
+from causeway.core.records import Record, encode_batch
+from causeway.core.repack import Repack, choose_way, repack
+from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal
+from causeway.flows.lane.stream import Sent, Stream
+
+_IN_FLIGHT = 5
+_WAVE_BYTES = 8 << 20
+_PARTITION_FETCH_BYTES = 1 << 20
+_FETCH_WAIT_MS = 250
+_FRUITLESS_FETCHES = 3
+_CONCURRENT_PAUSE_SECONDS = 0.01
+_CONCURRENT_TRIES = 1_000
+
+Wave = dict[TopicPartition, Sent]
+
+
+class LaneCopy:
+    """Copies the streams of one claimed lane until they reach the planned ends or the time is over."""
+
+    def __init__(
+        self,
+        task: LaneTask,
+        source: Source,
+        target: Target,
+        owner: Owner,
+        clock: Clock,
+        streams: list[Stream],
+    ) -> None:
+        self._task, self._source, self._target, self._owner = task, source, target, owner
+        self._clock, self._streams = clock, {stream.target: stream for stream in streams}
+        self._in_flight: deque[tuple[Wave, Awaitable[dict[TopicPartition, AppendAnswer]]]] = deque()
+        self._transaction_bytes = 0
+        self._transaction_began = clock.monotonic()
+        self._fetches = 0
+        self.transactions = 0
+
+    async def run(self) -> None:
+        deadline = self._clock.monotonic() + self._task.limits.lane_seconds
+        fruitless = 0
+        fetching = self._start_fetch()
+        while fetching is not None:
+            before = self._progress()
+            try:
+                self._take(await fetching)
+            except Unreachable as trouble:
+                self._stop_reading(str(trouble))  # what was read is still worth a commit
+            fruitless = fruitless + 1 if self._progress() == before else 0
+            time_is_over = self._clock.monotonic() >= deadline
+            fetching = None if time_is_over or fruitless >= _FRUITLESS_FETCHES else self._start_fetch()
+            await self._append_queues()
+        await self.commit()
+
+    def _progress(self) -> int:
+        return sum(stream.fetch_next for stream in self._streams.values())
+
+    # fetch
+
+    def _start_fetch(self) -> Awaitable[dict[TopicPartition, FetchAnswer]] | None:
+        wanting = [stream for stream in self._streams.values() if stream.wants_more]
+        if not wanting:
+            return None
+        # A broker fills the answer in the order of the question: take turns at being first.
+        turn = self._fetches % len(wanting)
+        self._fetches += 1
+        ordered = wanting[turn:] + wanting[:turn]
+        return self._source.fetch(
+            {stream.assignment.pair.source: stream.fetch_from() for stream in ordered},
+            max_bytes=self._task.limits.fetch_bytes,
+            max_wait_ms=_FETCH_WAIT_MS,
+        )
+
+    def _stop_reading(self, why: str) -> None:
+        for stream in self._streams.values():
+            if stream.wants_more:
+                stream.wait_for_next_round(why)
+
+    def _take(self, answers: dict[TopicPartition, FetchAnswer]) -> None:
+        by_source = {stream.assignment.pair.source: stream for stream in self._streams.values()}
+        for tp, answer in answers.items():
+            stream = by_source[tp]
+            match answer:
+                case Fetched():
+                    stream.take(answer)
+                case Diverged():
+                    stream.park(diverged(self._task.flow, stream.assignment, stream.fetch_next, answer))
+                case Refused():
+                    parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, answer)
+                    if parked is None:
+                        stream.wait_for_next_round(f"{tp}: {answer}")
+                    else:
+                        stream.row.parked, stream.closed = parked, True
+
+    # append
+
+    async def _append_queues(self) -> None:
+        while True:
+            wave, batches, size = self._next_wave()
+            if not wave:
+                return
+            if all(self._streams[tp].txn.touched for tp in wave):
+                while len(self._in_flight) >= _IN_FLIGHT:
+                    await self._settle_oldest()
+                self._in_flight.append((wave, self._owner.append(batches)))
+            else:
+                await self._append_alone(wave, batches)
+            self._transaction_bytes += size
+            if self._transaction_is_full():
+                await self.commit()
+
+    def _next_wave(self) -> tuple[Wave, dict[TopicPartition, bytes | bytearray], int]:
+        wave: Wave = {}
+        batches: dict[TopicPartition, bytes | bytearray] = {}
+        size = 0
+        for tp, stream in self._streams.items():
+            if size >= _WAVE_BYTES:
+                break
+            prepared = self._prepare(stream)
+            if prepared is not None:
+                wave[tp], batches[tp] = prepared
+                size += len(batches[tp])
+        return wave, batches, size
+
+    def _prepare(self, stream: Stream) -> tuple[Sent, bytes | bytearray] | None:
+        """The next batch of a partition in the form in which it is appended; None: nothing waits."""
+        while (found := stream.next_batch()) is not None:
+            head, batch = found
+            way = choose_way(head, first_wanted=stream.consumed)
+            if not isinstance(way, Repack):
+                return self._verbatim(stream, head, batch)
+            try:
+                made = self._repacked(stream, head, batch, way)
+            except CorruptBatch as cause:
+                stream.queue.clear()
+                stream.park_corrupt(cause)
+                return None
+            if made is not None:
+                return made
+        return None
+
+    def _verbatim(self, stream: Stream, head: BatchHead, batch: memoryview) -> tuple[Sent, bytearray]:
+        producer = self._owner.producer
+        sent = Sent(
+            segments=((head.base_offset, head.record_count),),
+            records=head.record_count,
+            size_bytes=head.size_bytes,
+            first_timestamp_ms=head.base_timestamp,
+            last_timestamp_ms=head.max_timestamp,
+            repacked_because="",
+            source_before=stream.consumed,
+            epoch_before=stream.consumed_epoch,
+        )
+        stream.pass_over(head)
+        return sent, rebase(
+            batch,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=producer.take_sequence(stream.target, head.record_count),
+        )
+
+    def _repacked(
+        self, stream: Stream, head: BatchHead, batch: memoryview, way: Repack
+    ) -> tuple[Sent, bytes] | None:
+        """None: compaction emptied the batch, it is a hole."""
+        producer, before, epoch_before = self._owner.producer, stream.consumed, stream.consumed_epoch
+        made = repack(
+            batch,
+            head,
+            first_wanted=before,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=producer.next_sequence(stream.target),
+        )
+        stream.pass_over(head)
+        if made is None:
+            return None
+        producer.take_sequence(stream.target, made.record_count)
+        return Sent(
+            segments=made.segments,
+            records=made.record_count,
+            size_bytes=len(made.batch),
+            first_timestamp_ms=made.first_timestamp,
+            last_timestamp_ms=made.max_timestamp,
+            repacked_because="+".join(sorted(way.reasons)),
+            source_before=before,
+            epoch_before=epoch_before,
+        ), made.batch
+
+    async def _append_alone(self, wave: Wave, batches: dict[TopicPartition, bytes | bytearray]) -> None:
+        await self._settle_all()
+        for tp in wave:
+            self._streams[tp].txn.touched = True
+        answers = await self._append_to_new_partitions(batches)
+        await self._settle(wave, answers)
+
+    async def _append_to_new_partitions(
+        self, batches: dict[TopicPartition, bytes | bytearray]
+    ) -> dict[TopicPartition, AppendAnswer]:
+        """The last transaction's markers may still be on their way: wait, then send the same again."""
+        answers: dict[TopicPartition, AppendAnswer] = {}
+        waiting = dict(batches)
+        for _ in range(_CONCURRENT_TRIES):
+            answers.update(await self._owner.append(waiting))
+            waiting = {
+                tp: batch
+                for tp, batch in waiting.items()
+                if isinstance(a := answers.get(tp), Refused) and a.code == Code.CONCURRENT_TRANSACTIONS
+            }
+            if not waiting:
+                return answers
+            await self._clock.sleep(_CONCURRENT_PAUSE_SECONDS)
+        raise Doubt(f"the last transaction of {self._task.transactional_id} doesn't complete")
+
+    async def _settle_all(self) -> None:
+        while self._in_flight:
+            await self._settle_oldest()
+
+    async def _settle_oldest(self) -> None:
+        wave, answer = self._in_flight.popleft()
+        await self._settle(wave, await answer)
+
+    async def _settle(self, wave: Wave, answers: dict[TopicPartition, AppendAnswer]) -> None:
+        for tp, sent in wave.items():
+            stream, answer = self._streams[tp], answers.get(tp)
+            if answer is None:
+                raise Doubt(f"no answer for {tp}")
+            if isinstance(answer, Refused):
+                if not stream.was_refused:
+                    stream.refused(sent, append_refusal(stream.assignment, sent, answer))
+                continue
+            await self._check_base(stream, answer)
+            stream.acknowledged(sent, answer.base_offset)
+
+    async def _check_base(self, stream: Stream, answer: Appended) -> None:
+        if stream.was_refused:
+            await self.abort(f"{stream.target} took a batch behind one that it had refused")
+        if answer.base_offset == stream.target_end:
+            return
+        if answer.base_offset > stream.target_end:
+            stream.row.parked = foreign_data(
+                self._task.flow, stream.assignment, stream.target_end, had_position=True
+            )
+        await self.abort(
+            f"{stream.target} appended at {answer.base_offset}, its end should have been {stream.target_end}"
+        )
+
+    async def abort(self, why: str) -> None:
+        """For what is *known* to be wrong: nobody may ever see it."""
+        await self._owner.end(commit=False)
+        raise Doubt(why)
+
+    # commit
+
+    def _transaction_is_full(self) -> bool:
+        limits = self._task.limits
+        age = self._clock.monotonic() - self._transaction_began
+        return self._transaction_bytes >= limits.transaction_bytes or age >= limits.transaction_seconds
+
+    async def commit(self, *, renew: bool = False) -> None:
+        """Everything acknowledged so far becomes visible at once, with map and positions; or nothing does."""
+        await self._settle_all()
+        for stream in self._streams.values():
+            if not stream.queue or stream.closed:
+                stream.skip_holes()
+        news = [s for s in self._streams.values() if s.txn.touched or s.has_news or renew]
+        if news:
+            await self._learn_epochs([s for s in news if s.txn.touched])
+            await self._append_map(news)
+            positions = self._positions(news)
+            await self._owner.commit_positions(self._task.group, positions)
+            await self._owner.end(commit=True)
+            self.transactions += 1
+            for stream in news:
+                stream.committed(positions[stream.target])
+        self._transaction_bytes = 0
+        self._transaction_began = self._clock.monotonic()
+
+    def _positions(self, news: list[Stream]) -> dict[TopicPartition, Position]:
+        now, producer = self._clock.time_ms(), self._owner.producer.producer_id
+        return {s.target: s.next_position(self._task, producer_id=producer, time_ms=now) for s in news}
+
+    async def _learn_epochs(self, touched: list[Stream]) -> None:
+        """The epoch that covers the new end, asked of the leader after its answers, never from a cache."""
+        if not touched:
+            return
+        ends = await self._target.log_ends([stream.target for stream in touched])
+        for stream in touched:
+            end = ends[stream.target]
+            if not isinstance(end, LogEnd):
+                raise Doubt(f"end of {stream.target}: {end}")
+            if end.offset < stream.target_end:
+                raise Doubt(f"{stream.target} ends at {end.offset}, {stream.target_end} was acknowledged")
+            stream.target_epoch = end.leader_epoch
+
+    async def _append_map(self, news: list[Stream]) -> None:
+        by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
+        for stream in news:
+            for run in stream.runs.build():
+                number = map_partition(run.target, self._task.map_partitions)
+                by_partition.setdefault(TopicPartition(self._task.map_topic, number), []).append(
+                    encode_run(run)
+                )
+        if not by_partition:
+            return
+        answers = await self._append_to_new_partitions(
+            {tp: self._map_batch(tp, entries) for tp, entries in by_partition.items()}
+        )
+        for tp, answer in answers.items():
+            if isinstance(answer, Refused):
+                raise Doubt(f"offset map {tp}: {answer}")
+
+    def _map_batch(self, tp: TopicPartition, entries: list[tuple[bytes, bytes]]) -> bytes:
+        now, producer = self._clock.time_ms(), self._owner.producer
+        return encode_batch(
+            [Record(i, now, key, value, ()) for i, (key, value) in enumerate(entries)],
+            codec=Codec.NONE,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=producer.take_sequence(tp, len(entries)),
+        )

@@ -1,0 +1,79 @@
+"""One lane, from the question who may run to the last commit.
+
+    who may run -> look -> claim -> who may run -> position -> copy, commit, copy, commit, ...
+
+There is one recovery rule: whatever leaves an outcome unknown ends the task. The next task begins at
+the top and reads what is true. A task that was beaten never claims back; only a new task claims.
+"""
+
+from __future__ import annotations
+
+from causeway.core.flow_state import FlowState
+from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
+from causeway.core.ports import Beaten, Clock, Doubt, Source, Target, Unreachable
+from causeway.flows.lane.copying import LaneCopy
+from causeway.flows.lane.stream import Stream
+from causeway.flows.lane.survey import Rows, Survey
+from causeway.flows.lane.tail import TailCheck
+
+
+async def run_lane(task: LaneTask, source: Source, target: Target, clock: Clock) -> LaneResult:
+    rows: Rows = {
+        a.pair.target: PartitionRow(source=a.pair.source, target=a.pair.target) for a in task.assignments
+    }
+    lane = _Lane(task, source, target, clock, rows)
+    outcome: Outcome
+    try:
+        outcome, why = await lane.run()
+    except (Doubt, Unreachable) as doubt:
+        outcome, why = "doubt", str(doubt)
+    except Beaten as beaten:
+        outcome, why = "beaten", str(beaten)
+    return LaneResult(
+        lane=task.lane, outcome=outcome, why=why, transactions=lane.transactions, rows=tuple(rows.values())
+    )
+
+
+class _Lane:
+    def __init__(self, task: LaneTask, source: Source, target: Target, clock: Clock, rows: Rows) -> None:
+        self._task, self._source, self._target = task, source, target
+        self._clock, self._rows = clock, rows
+        self._copy: LaneCopy | None = None
+
+    @property
+    def transactions(self) -> int:
+        return self._copy.transactions if self._copy else 0
+
+    async def run(self) -> tuple[Outcome, str]:
+        task = self._task
+        if (end := await self._may_not_run()) is not None:
+            return end
+        survey = Survey(task, self._source, self._target, self._rows)
+        seen = await survey.look(task.assignments, stable=False)
+        if not seen:
+            return "done", ""
+        owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
+        if (end := await self._may_not_run()) is not None:
+            return end
+        grounds = await survey.look([ground.assignment for ground in seen.values()], stable=True)
+        await TailCheck(task, self._target, owner, self._clock, self._rows).settle_ends(grounds)
+        streams = [Stream(ground, self._rows[tp], task) for tp, ground in grounds.items()]
+        self._copy = LaneCopy(task, self._source, self._target, owner, self._clock, streams)
+        if any(ground.differs_from_committed for ground in grounds.values()):
+            await self._copy.commit()  # position first (R2)
+        await self._copy.run()
+        return "done", ""
+
+    async def _may_not_run(self) -> tuple[Outcome, str] | None:
+        state = await self._target.flow_state(self._task.flow)
+        if state.fence is not None:
+            return "fenced", f"fenced by {state.fence.by}: {state.fence.because}"
+        if state.generation != self._task.generation:
+            return "superseded", _successor(state)
+        return None
+
+
+def _successor(state: FlowState) -> str:
+    if state.run is None:
+        return f"generation {state.generation} came after this run's"
+    return f"{state.run.holder} took over with generation {state.run.generation}"

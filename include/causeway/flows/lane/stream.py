@@ -1,0 +1,199 @@
+"""One partition's way through a lane: batches as they were fetched, in order, waiting to be appended.
+
+Invariant: `consumed` is the source offset behind everything that was handed on or left out for good.
+When all appends have been acknowledged, it is the partition's position.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from causeway.core.batches import BatchHead, CorruptBatch, check_crc
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
+from causeway.core.offset_map import RunBuilder
+from causeway.core.ports import Fetched, FetchFrom
+from causeway.core.position import Position
+from causeway.flows.lane.survey import Ground
+
+
+@dataclass(slots=True)
+class Sent:
+    """What an append in flight will have done once it is acknowledged."""
+
+    segments: tuple[tuple[int, int], ...]
+    records: int
+    size_bytes: int
+    first_timestamp_ms: int
+    last_timestamp_ms: int
+    repacked_because: str
+    source_before: int
+    epoch_before: int
+    """Where the partition stays if the target refuses this batch."""
+
+
+@dataclass(slots=True)
+class InTransaction:
+    """What the open transaction has done to this partition: it counts only once it is committed."""
+
+    touched: bool = False
+    records: int = 0
+    size_bytes: int = 0
+    verbatim: int = 0
+    repacked: dict[str, int] = field(default_factory=dict)
+
+
+class Stream:
+    """Reads ahead on the source side, keeps the target's expected end on the other."""
+
+    def __init__(self, ground: Ground, row: PartitionRow, task: LaneTask) -> None:
+        self.assignment: Assignment = ground.assignment
+        self.target: TopicPartition = ground.target
+        self.row = row
+        self.position = ground.position
+        self.fetch_next = int(ground.source_next)
+        self.fetch_epoch = ground.source_epoch
+        self.consumed = int(ground.source_next)
+        self.consumed_epoch = ground.source_epoch
+        self.target_next = int(ground.target_next)
+        self.target_end = ground.target_end
+        self.target_epoch = ground.target_epoch
+        self.aborted_seen = ground.aborted_seen
+        self.queue: deque[tuple[BatchHead, memoryview | None]] = deque()
+        self.txn = InTransaction()
+        pair = ground.assignment.pair
+        self.runs = RunBuilder(pair.target, task.generation, pair.source_topic_id, pair.target_topic_id)
+        self.closed = False
+        """Takes no more in this task: parked, or waiting for the next round."""
+        self.was_refused = False
+        """The target refused one of its batches in this task."""
+        self._flow = task.flow
+        row.source_from = row.source_next = self.consumed
+        row.recopied_from = ground.recopied_from
+
+    @property
+    def wants_more(self) -> bool:
+        return not self.closed and self.fetch_next < self.assignment.end
+
+    def fetch_from(self) -> FetchFrom:
+        return FetchFrom(self.assignment.pair.source_topic_id, self.fetch_next, self.fetch_epoch)
+
+    def take(self, fetched: Fetched) -> None:
+        """Cut an answer into batches; check each before anything of it is appended."""
+        if self.closed:
+            return
+        try:
+            for head, batch, seen in read_committed(fetched.records, fetched.aborted, self.fetch_next):
+                if seen is Seen.DATA:
+                    check_crc(batch, head)
+                self.queue.append((head, batch if seen is Seen.DATA else None))
+                self.fetch_next = head.next_offset
+                if head.leader_epoch >= 0:
+                    self.fetch_epoch = head.leader_epoch
+        except CorruptBatch as cause:
+            self.park_corrupt(cause)
+
+    def park_corrupt(self, cause: CorruptBatch) -> None:
+        """What was read in front of the bad batch still crosses."""
+        source = self.assignment.pair.source
+        self.row.parked = Parked(
+            ParkReason.SOURCE_CORRUPT,
+            f"{source}: {cause}",
+            f"`causeway accept-gap` once the broken batch of {source} can't be repaired on its replicas",
+        )
+        self.closed = True
+
+    def park(self, parked: Parked) -> None:
+        self.row.parked = parked
+        self.queue.clear()
+        self.closed = True
+
+    def wait_for_next_round(self, why: str) -> None:
+        self.row.later = why
+        self.closed = True
+
+    def skip_holes(self) -> None:
+        """Markers and aborted data in front of the queue: the position moves over them."""
+        while self.queue and self.queue[0][1] is None:
+            self._pass(self.queue.popleft()[0])
+
+    def next_batch(self) -> tuple[BatchHead, memoryview] | None:
+        self.skip_holes()
+        if not self.queue:
+            return None
+        head, batch = self.queue.popleft()
+        assert batch is not None
+        return head, batch
+
+    def pass_over(self, head: BatchHead) -> None:
+        """The batch was handed on, or held nothing that a reader would see."""
+        self._pass(head)
+
+    def _pass(self, head: BatchHead) -> None:
+        self.consumed = head.next_offset
+        if head.leader_epoch >= 0:
+            self.consumed_epoch = head.leader_epoch
+
+    def acknowledged(self, sent: Sent, base_offset: int) -> None:
+        self.runs.add(
+            sent.segments, TargetOffset(base_offset), sent.first_timestamp_ms, sent.last_timestamp_ms
+        )
+        self.target_next = self.target_end = base_offset + sent.records
+        self.txn.records += sent.records
+        self.txn.size_bytes += sent.size_bytes
+        if sent.repacked_because:
+            why = sent.repacked_because
+            self.txn.repacked[why] = self.txn.repacked.get(why, 0) + 1
+        else:
+            self.txn.verbatim += 1
+
+    def refused(self, sent: Sent, parked: Parked) -> None:
+        """The position stays in front of the refused batch; what came behind it is forgotten."""
+        self.consumed, self.consumed_epoch = sent.source_before, sent.epoch_before
+        self.was_refused = True
+        self.park(parked)
+
+    def next_position(self, task: LaneTask, *, producer_id: int, time_ms: int) -> Position:
+        before = self.position
+        pair = self.assignment.pair
+        return Position(
+            source_next=SourceOffset(self.consumed),
+            target_next=TargetOffset(self.target_next),
+            source_topic_id=pair.source_topic_id,
+            target_topic_id=pair.target_topic_id,
+            source_epoch=self.consumed_epoch,
+            target_epoch=self.target_epoch,
+            generation=task.generation,
+            producer_id=producer_id,
+            time_ms=time_ms,
+            records=(before.records if before else 0) + self.txn.records,
+            aborted_records=(before.aborted_records if before else 0) + self.aborted_seen,
+        )
+
+    @property
+    def has_news(self) -> bool:
+        """Whether committing would say anything that isn't committed already."""
+        p = self.position
+        return (
+            p is None
+            or p.source_next != self.consumed
+            or p.target_next != self.target_next
+            or self.aborted_seen > 0
+        )
+
+    def committed(self, position: Position) -> None:
+        """The transaction stands: fold it into the row."""
+        row, txn = self.row, self.txn
+        row.source_next = int(position.source_next)
+        row.records += txn.records
+        row.size_bytes += txn.size_bytes
+        row.verbatim_batches += txn.verbatim
+        for why, count in txn.repacked.items():
+            row.repacked_batches[why] = row.repacked_batches.get(why, 0) + count
+        row.aborted_records += self.aborted_seen
+        self.aborted_seen = 0
+        if txn.touched:
+            self.target_end += 1  # our own marker
+        self.position, self.txn = position, InTransaction()

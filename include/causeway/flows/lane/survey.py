@@ -1,0 +1,230 @@
+"""Look and position: where each partition of a lane stands, proved against both logs.
+
+The same questions are asked twice: before the claim, to leave parked lanes alone, and after it, when
+no older owner can change the answers any more. Only the second answers are used to copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.lane_rules import (
+    Fresh,
+    LostPosition,
+    judge_position,
+    judge_source_lineage,
+    last_run,
+    position_lost,
+    source_next_at,
+    target_tail_is_lost,
+)
+from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
+from causeway.core.ports import LogEnd, Refused, Source, Target
+from causeway.core.position import Position
+
+
+@dataclass(slots=True, kw_only=True)
+class Ground:
+    """One partition as it was found: where to read on, where to append on."""
+
+    assignment: Assignment
+    position: Position | None
+    source_next: SourceOffset
+    source_epoch: int
+    target_next: TargetOffset
+    """Behind the last mirrored record."""
+    target_end: int
+    """The end of the log: what the next append's base offset must be."""
+    target_epoch: int
+    log_start: int
+    aborted_seen: int = 0
+    recopied_from: int | None = None
+
+    @property
+    def target(self) -> TopicPartition:
+        return self.assignment.pair.target
+
+    @property
+    def differs_from_committed(self) -> bool:
+        """Whether a position has to be committed before the first append (rule R2)."""
+        p = self.position
+        return p is None or (p.source_next, p.target_next) != (self.source_next, self.target_next)
+
+
+Rows = dict[TopicPartition, PartitionRow]
+
+
+class Survey:
+    """Asks both clusters about the partitions of one lane; what can't go on is parked in its row."""
+
+    def __init__(self, task: LaneTask, source: Source, target: Target, rows: Rows) -> None:
+        self._task, self._source, self._target, self._rows = task, source, target, rows
+
+    async def look(self, assignments: Iterable[Assignment], *, stable: bool) -> dict[TopicPartition, Ground]:
+        """Grounds by target partition, of those that can go on."""
+        asked = {a.pair.target: a for a in assignments}
+        positions = await self._read_positions(asked, stable=stable)
+        starts = await self._target.log_starts(list(positions))
+        ends = await self._target.log_ends(list(positions))
+        grounds: dict[TopicPartition, Ground] = {}
+        for tp, position in positions.items():
+            start, end = starts[tp], ends[tp]
+            if isinstance(start, Refused) or isinstance(end, Refused):
+                self._refused(tp, start if isinstance(start, Refused) else end)
+                continue
+            grounds[tp] = _ground(asked[tp], position, start, end)
+        await self._place_fresh(grounds)
+        await self._check_source(grounds)
+        await self._check_target(grounds)
+        return grounds
+
+    async def _read_positions(
+        self, asked: dict[TopicPartition, Assignment], *, stable: bool
+    ) -> dict[TopicPartition, Position | None]:
+        committed = await self._target.positions(self._task.group, list(asked), stable=stable)
+        positions: dict[TopicPartition, Position | None] = {}
+        lost: list[TopicPartition] = []
+        for tp, assignment in asked.items():
+            verdict = judge_position(self._task.flow, assignment, committed.get(tp))
+            match verdict:
+                case Parked():
+                    self.park(tp, verdict)
+                case LostPosition():
+                    lost.append(tp)
+                case Fresh():
+                    positions[tp] = None
+                case Position():
+                    positions[tp] = verdict
+        if lost:
+            positions.update(await self._rebuild_positions(asked, lost))
+        return positions
+
+    async def _rebuild_positions(
+        self, asked: dict[TopicPartition, Assignment], lost: list[TopicPartition]
+    ) -> dict[TopicPartition, Position | None]:
+        """Committed offsets expire; the map doesn't. Never "earliest" for what was mirrored before."""
+        runs = await self._target.map_runs(self._task.map_topic, lost)
+        rebuilt: dict[TopicPartition, Position | None] = {}
+        for tp in lost:
+            assignment = asked[tp]
+            run = last_run(runs.get(tp, []), assignment)
+            if run is not None:
+                rebuilt[tp] = Position(
+                    source_next=run.source_next,
+                    target_next=run.target_next,
+                    source_topic_id=run.source_topic_id,
+                    target_topic_id=run.target_topic_id,
+                    source_epoch=-1,
+                    target_epoch=-1,
+                    generation=run.generation,
+                    producer_id=-1,
+                    time_ms=0,
+                )
+            elif assignment.start is None:
+                rebuilt[tp] = None  # nothing was ever mirrored, and the beginning is still the beginning
+            else:
+                self.park(tp, position_lost(self._task.flow, assignment))
+        return rebuilt
+
+    async def _place_fresh(self, grounds: dict[TopicPartition, Ground]) -> None:
+        fresh = {tp: g for tp, g in grounds.items() if g.position is None and g.assignment.start is None}
+        if not fresh:
+            return
+        starts = await self._source.log_starts([g.assignment.pair.source for g in fresh.values()])
+        for tp, ground in fresh.items():
+            start = starts[ground.assignment.pair.source]
+            if isinstance(start, Refused):
+                self._refused(tp, start)
+                del grounds[tp]
+            else:
+                ground.source_next = SourceOffset(start)
+
+    async def _check_source(self, grounds: dict[TopicPartition, Ground]) -> None:
+        epochs = {
+            g.assignment.pair.source: g.position.source_epoch
+            for g in grounds.values()
+            if g.position is not None and g.position.source_epoch >= 0
+        }
+        ends = await self._source.epoch_ends(epochs) if epochs else {}
+        for tp, ground in list(grounds.items()):
+            if ground.position is None:
+                continue
+            end = ends.get(ground.assignment.pair.source)
+            verdict = judge_source_lineage(self._task.flow, ground.assignment, ground.position, end)
+            if verdict is None:
+                continue
+            if isinstance(verdict, Parked):
+                self.park(tp, verdict)
+            else:
+                self._rows[tp].later = verdict
+            del grounds[tp]
+
+    async def _check_target(self, grounds: dict[TopicPartition, Ground]) -> None:
+        epochs = {
+            tp: g.position.target_epoch
+            for tp, g in grounds.items()
+            if g.position is not None and g.position.target_epoch >= 0
+        }
+        ends = await self._target.epoch_ends(epochs) if epochs else {}
+        lost = [
+            tp
+            for tp, g in grounds.items()
+            if g.position is not None
+            and target_tail_is_lost(g.position, ends.get(tp), g.log_start, g.target_end)
+        ]
+        runs = await self._target.map_runs(self._task.map_topic, lost) if lost else {}
+        for tp in lost:
+            ground, found = grounds[tp], ends.get(tp)
+            known_end = ground.target_end
+            if not isinstance(found, Refused) and found is not None and found.end >= 0:
+                known_end = min(known_end, found.end)
+            again = source_next_at(runs.get(tp, []), ground.assignment, known_end)
+            if again is None:
+                self.park(tp, _unmapped_tail(self._task.flow, ground, known_end))
+                del grounds[tp]
+            else:
+                ground.source_next, ground.recopied_from = again, int(again)
+                ground.source_epoch = -1
+                ground.target_next = TargetOffset(known_end)
+
+    def park(self, tp: TopicPartition, parked: Parked) -> None:
+        self._rows[tp].parked = parked
+
+    def _refused(self, tp: TopicPartition, refused: Refused | object) -> None:
+        self._rows[tp].later = str(refused)
+
+
+def _ground(assignment: Assignment, position: Position | None, log_start: int, end: LogEnd) -> Ground:
+    if position is None:
+        start = assignment.start
+        return Ground(
+            assignment=assignment,
+            position=None,
+            source_next=start.offset if start else SourceOffset(0),
+            source_epoch=start.epoch if start else -1,
+            target_next=TargetOffset(end.offset),
+            target_end=end.offset,
+            target_epoch=end.leader_epoch,
+            log_start=log_start,
+        )
+    return Ground(
+        assignment=assignment,
+        position=position,
+        source_next=position.source_next,
+        source_epoch=position.source_epoch,
+        target_next=position.target_next,
+        target_end=end.offset,
+        target_epoch=position.target_epoch,
+        log_start=log_start,
+    )
+
+
+def _unmapped_tail(flow: str, ground: Ground, end: int) -> Parked:
+    pair = ground.assignment.pair
+    return Parked(
+        ParkReason.TARGET_TAIL_UNMAPPED,
+        f"{pair.target} was written to offset {ground.target_next} and now ends at {end}",
+        f"`causeway reconcile {flow} {pair.source.topic}`",
+    )

@@ -1,0 +1,146 @@
+"""What lies on the target behind the last mirrored record: nothing that anybody sees, or we stop.
+
+Aborted attempts of this lane and transaction markers are normal there. A record that a
+`read_committed` reader would see means a foreign writer. A last stable offset that stays behind the
+end means a transaction that nobody closed: ours (its marker was lost) is closed here, any other parks.
+"""
+
+from __future__ import annotations
+
+from causeway.core.batches import CorruptBatch
+from causeway.core.identity import TopicPartition
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.lane_rules import foreign_data, target_recreated
+from causeway.core.lane_task import LaneTask, Parked, ParkReason
+from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
+from causeway.flows.lane.survey import Ground, Rows
+
+_FETCH_BYTES = 8 << 20
+_FRUITLESS_READS = 20
+_PAUSE_SECONDS = 0.05
+
+
+class TailCheck:
+    """Reads the tails of a claimed lane's partitions to their ends."""
+
+    def __init__(self, task: LaneTask, target: Target, owner: Owner, clock: Clock, rows: Rows) -> None:
+        self._task, self._target, self._owner = task, target, owner
+        self._clock, self._rows = clock, rows
+
+    async def settle_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
+        """Make each ground's `target_end` certain; park what isn't ours."""
+        reading = {
+            tp: max(_tail_start(ground), ground.log_start)
+            for tp, ground in grounds.items()
+            if max(_tail_start(ground), ground.log_start) < ground.target_end
+        }
+        fruitless = 0
+        while reading:
+            before = dict(reading)
+            stuck = await self._read_once(grounds, reading)
+            if stuck:
+                await self._close_ours(grounds, reading, stuck)
+                fruitless = 0
+            fruitless = fruitless + 1 if reading == before else 0
+            if fruitless:
+                await self._clock.sleep(_PAUSE_SECONDS)
+            if fruitless > _FRUITLESS_READS:
+                raise Doubt(f"the tail of {next(iter(reading))} can't be read to its end")
+
+    async def _read_once(
+        self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """One fetch; returns the partitions whose last stable offset stands in the way, with that offset."""
+        wanted = {
+            tp: FetchFrom(grounds[tp].assignment.pair.target_topic_id, offset)
+            for tp, offset in reading.items()
+        }
+        answers = await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)
+        stuck: dict[TopicPartition, int] = {}
+        for tp, answer in answers.items():
+            ground = grounds[tp]
+            if not isinstance(answer, Fetched):
+                self._refuse(tp, ground, answer)
+            elif (parked := self._walk(ground, answer, reading)) is not None:
+                self._rows[tp].parked = parked
+            elif reading[tp] >= ground.target_end:
+                del reading[tp]
+                continue
+            else:
+                if reading[tp] >= answer.last_stable:
+                    stuck[tp] = answer.last_stable
+                continue
+            del reading[tp], grounds[tp]
+        return stuck
+
+    def _walk(self, ground: Ground, answer: Fetched, reading: dict[TopicPartition, int]) -> Parked | None:
+        tp, ours = ground.target, _producers(ground, self._owner)
+        try:
+            for head, _, seen in read_committed(answer.records, answer.aborted, reading[tp]):
+                if seen is Seen.DATA:
+                    at = max(head.base_offset, reading[tp])
+                    return foreign_data(
+                        self._task.flow, ground.assignment, at, had_position=ground.position is not None
+                    )
+                if seen is Seen.ABORTED and head.producer_id in ours:
+                    ground.aborted_seen += head.record_count
+                reading[tp] = head.next_offset
+        except CorruptBatch as cause:
+            return Parked(
+                ParkReason.FOREIGN_DATA, f"the tail of {tp} can't be read: {cause}", "repair the target's log"
+            )
+        return None
+
+    def _refuse(self, tp: TopicPartition, ground: Ground, answer: object) -> None:
+        if isinstance(answer, Refused) and answer.code == Code.UNKNOWN_TOPIC_ID:
+            old = ground.assignment.pair.target_topic_id
+            self._rows[tp].parked = target_recreated(self._task.flow, ground.assignment, old)
+        else:
+            self._rows[tp].later = f"tail of {tp}: {answer}"
+
+    async def _close_ours(
+        self,
+        grounds: dict[TopicPartition, Ground],
+        reading: dict[TopicPartition, int],
+        stuck: dict[TopicPartition, int],
+    ) -> None:
+        open_by = await self._target.open_producers(list(stuck))
+        to_close: dict[bool, list[TopicPartition]] = {True: [], False: []}
+        for tp, last_stable in stuck.items():
+            holders = open_by[tp]
+            if isinstance(holders, Refused):
+                self._rows[tp].later = f"open transactions of {tp}: {holders}"
+                del reading[tp], grounds[tp]
+            elif any(holder != self._owner.producer.producer_id for holder in holders):
+                self._rows[tp].parked = _foreign_transaction(tp, last_stable, holders)
+                del reading[tp], grounds[tp]
+            elif holders:
+                ground = grounds[tp]
+                to_close[ground.target_end <= ground.target_next].append(tp)
+        for commit, partitions in to_close.items():
+            if partitions:
+                await self._owner.close_partitions(partitions, commit=commit)
+                for tp in partitions:
+                    grounds[tp].target_end += 1  # the marker that closed it
+
+
+def _tail_start(ground: Ground) -> int:
+    """A partition without position is read from its beginning: an empty one costs nothing."""
+    return ground.log_start if ground.position is None else int(ground.target_next)
+
+
+def _producers(ground: Ground, owner: Owner) -> set[int]:
+    ours = {owner.producer.producer_id}
+    if ground.position is not None:
+        ours.add(ground.position.producer_id)
+    return ours
+
+
+def _foreign_transaction(tp: TopicPartition, last_stable: int, holders: list[int]) -> Parked:
+    return Parked(
+        ParkReason.FOREIGN_TRANSACTION,
+        f"{tp} is held back at offset {last_stable} by producer {', '.join(map(str, sorted(holders)))}",
+        f"end it, or `kafka-transactions.sh abort --topic {tp.topic} --partition {tp.partition} "
+        f"--start-offset {last_stable}`",
+    )
