@@ -1,0 +1,249 @@
+"""Any records survive; any damage is CorruptBatch or nothing: no other error, no endless loop."""
+
+import struct
+import zlib
+
+import google_crc32c
+import pytest
+from causeway.core.batches import CorruptBatch, check_crc, is_control_marker, rebase, split_batches
+from causeway.core.codecs import Codec, compress, decompress
+from causeway.core.record_frames import read_frames, write_batch
+from causeway.core.records import decode_records
+from causeway.core.repack import choose_way, repack
+from causeway.core.wire import Malformed
+from hypothesis import given
+from hypothesis import strategies as st
+from record_strategies import OLD_CODECS, codecs, encoded, maybe_bytes, record_lists, timestamps
+
+OURS = {"producer_id": 2**40, "producer_epoch": 3, "base_sequence": 17}
+LIMIT_BYTES = 1 << 20
+
+
+def read(buffer, *, checked=True):
+    records = []
+    for head, batch in split_batches(buffer):
+        if checked:
+            check_crc(batch, head)
+        records += decode_records(batch, head, limit_bytes=LIMIT_BYTES)
+    return records
+
+
+@given(record_lists(), codecs)
+def test_records_survive_a_round_trip(records, codec):
+    data = encoded(records, codec)
+    assert read(data) == records
+    ((head, _),) = split_batches(data)
+    assert head.base_timestamp == records[0].timestamp_ms
+    assert head.max_timestamp == max(r.timestamp_ms for r in records)
+    assert head.record_count == len(records)
+
+
+@given(record_lists(), codecs)
+def test_rebasing_keeps_the_records(records, codec):
+    ((_, batch),) = split_batches(encoded(records, codec))
+    assert read(bytes(rebase(batch, **OURS))) == records
+
+
+@given(st.lists(st.tuples(record_lists(), codecs), max_size=4), st.data())
+def test_a_buffer_cut_anywhere_gives_its_whole_batches(batches, data):
+    pieces = [encoded(records, codec) for records, codec in batches]
+    cut = data.draw(st.integers(0, sum(map(len, pieces))))
+    given_out = [bytes(batch) for _, batch in split_batches(b"".join(pieces)[:cut])]
+    whole, size = [], 0
+    for piece in pieces:
+        size += len(piece)
+        whole += [piece] if size <= cut else []
+    assert given_out == whole
+
+
+def thinned(records, codec, base):
+    """A batch at `base` of a source's log whose holes are the gaps between the records' offsets."""
+    dense = encoded(records, Codec.NONE)
+    ((head, batch),) = split_batches(dense)
+    bodies = [frame.body for frame in read_frames(batch, head)]
+    payload = b""
+    for record, body in zip(records, bodies, strict=True):
+        delta = record.timestamp_ms - records[0].timestamp_ms
+        record_bytes = b"\0" + varint(wrapped(delta)) + varint(record.offset) + body
+        payload += varint(len(record_bytes)) + record_bytes
+    checked = bytearray(dense[21:61]) + compress(codec, payload)
+    struct.pack_into(">hi", checked, 0, codec, records[-1].offset)
+    return struct.pack(">qiibI", base, len(checked) + 9, 3, 2, google_crc32c.value(bytes(checked))) + checked
+
+
+def wrapped(delta):
+    return (delta + 2**63) % 2**64 - 2**63
+
+
+def varint(value):
+    raw, out = (value << 1) ^ (value >> 63), b""
+    while raw > 127:
+        out, raw = out + bytes([raw & 127 | 128]), raw >> 7
+    return out + bytes([raw])
+
+
+@given(record_lists(holes=True), codecs, st.integers(0, 2**62), st.integers(-3, 75))
+def test_a_repack_keeps_what_is_wanted_and_says_where_it_came_from(records, codec, base, skipped):
+    ((head, batch),) = split_batches(thinned(records, codec, base))
+    wanted = [r for r in records if r.offset >= skipped]
+    result = repack(batch, head, first_wanted=base + skipped, **OURS)
+    if not wanted:
+        assert result is None
+        return
+    told = [first + n for first, count in result.segments for n in range(count)]
+    assert told == [base + r.offset for r in wanted]
+    assert all(a + n < b for (a, n), (b, _) in zip(result.segments, result.segments[1:], strict=False))
+    assert result.record_count == len(wanted)
+    assert result.first_timestamp == wanted[0].timestamp_ms
+    assert result.max_timestamp == max(r.timestamp_ms for r in wanted)
+    got = read(result.batch)
+    assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in got] == [
+        (r.timestamp_ms, r.key, r.value, r.headers) for r in wanted
+    ]
+    assert [r.offset for r in got] == list(range(len(wanted)))
+
+
+flips = st.lists(st.tuples(st.integers(0, 2**20), st.integers(1, 255)), min_size=1, max_size=4)
+
+
+def flip(data, places, *, start=0):
+    damaged = bytearray(data)
+    for place, mask in places:
+        damaged[start + place % (len(data) - start)] ^= mask
+    return bytes(damaged)
+
+
+@given(record_lists(), codecs, flips)
+def test_flipped_bytes_are_noticed_or_touch_no_record(records, codec, places):
+    """Offset, length and leader epoch lie in front of the checksum: those may lie, records may not."""
+    try:
+        got = read(flip(encoded(records, codec), places))
+    except CorruptBatch:
+        return
+    assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in got] in (
+        [],
+        [(r.timestamp_ms, r.key, r.value, r.headers) for r in records],
+    )
+
+
+def sealed(data):
+    batch = bytearray(data)
+    struct.pack_into(">I", batch, 17, google_crc32c.value(bytes(batch[21:])))
+    return bytes(batch)
+
+
+@given(record_lists(), codecs, flips)
+def test_damage_under_a_right_checksum_is_corrupt_or_records(records, codec, places):
+    hostile = sealed(flip(encoded(records, codec), places, start=21))
+    try:
+        ((head, batch),) = split_batches(hostile)
+        check_crc(batch, head)
+        decode_records(batch, head, limit_bytes=LIMIT_BYTES)
+        choose_way(head, first_wanted=0)
+        repack(batch, head, first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS)
+    except CorruptBatch:
+        return
+
+
+@given(record_lists(), codecs, flips)
+def test_damaged_records_in_sound_compression_are_corrupt_or_records(records, codec, places):
+    plain = encoded(records, Codec.NONE)
+    payload = compress(codec, flip(plain, places, start=61)[61:])
+    data = bytearray(plain[:61] + payload)
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    data[22] |= codec
+    ((head, batch),) = split_batches(sealed(data))
+    for attempt in (
+        lambda: decode_records(batch, head, limit_bytes=LIMIT_BYTES),
+        lambda: repack(batch, head, first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS),
+        lambda: is_control_marker(batch),
+    ):
+        try:
+            attempt()
+        except CorruptBatch:
+            continue
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_no_batch(noise):
+    try:
+        read(noise)
+    except CorruptBatch:
+        return
+
+
+@given(codecs, st.binary(max_size=200), flips, st.booleans())
+def test_damaged_compression_is_malformed_or_bytes(codec, data, places, old):
+    for packed in (data, compress(codec, data)):
+        if not packed:
+            continue
+        try:
+            content = decompress(
+                codec, flip(packed, places), limit_bytes=LIMIT_BYTES, ignores_lz4_header_checksum=old
+            )
+        except Malformed:
+            continue
+        assert len(content) <= LIMIT_BYTES
+
+
+def old_message(offset, magic, attributes, timestamp, key, value):
+    checked = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
+    for field in (key, value):
+        checked += struct.pack(">i", -1) if field is None else struct.pack(">i", len(field)) + field
+    return struct.pack(">qiI", offset, len(checked) + 4, zlib.crc32(checked)) + checked
+
+
+@st.composite
+def old_batches(draw):
+    magic, codec = draw(st.integers(0, 1)), draw(st.sampled_from(OLD_CODECS))
+    rows = draw(st.lists(st.tuples(timestamps, maybe_bytes, maybe_bytes), min_size=1, max_size=6))
+    base = draw(st.integers(0, 2**40))
+    first_inside = base if magic == 0 or codec is Codec.NONE else 0
+    inner = [old_message(first_inside + n, magic, 0, *row) for n, row in enumerate(rows)]
+    expected = [
+        (base + n, timestamp if magic else -1, key, value) for n, (timestamp, key, value) in enumerate(rows)
+    ]
+    if codec is Codec.NONE:
+        return b"".join(inner), expected
+    last = base + len(rows) - 1
+    return old_message(last, magic, codec, 0, None, compress(codec, b"".join(inner))), expected
+
+
+@given(old_batches())
+def test_old_records_are_read(case):
+    data, expected = case
+    assert [(r.offset, r.timestamp_ms, r.key, r.value) for r in read(data)] == expected
+
+
+@given(old_batches(), flips, st.booleans())
+def test_damaged_old_records_are_corrupt_or_records(case, places, reseal):
+    data, expected = case
+    damaged = bytearray(flip(data, places, start=16 if reseal else 0))
+    if reseal:
+        size = 12 + struct.unpack_from(">i", damaged, 8)[0]
+        struct.pack_into(">I", damaged, 12, zlib.crc32(damaged[16:size]))
+    try:
+        got = read(bytes(damaged))
+    except CorruptBatch:
+        return
+    if not reseal:
+        assert {(r.timestamp_ms, r.key, r.value) for r in got} <= {row[1:] for row in expected}
+
+
+@given(record_lists(), codecs, st.integers(0, 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_a_head_that_lies_about_counts_ends_at_once(records, codec, last_delta, count):
+    data = bytearray(encoded(records, codec))
+    struct.pack_into(">i", data, 23, last_delta)
+    struct.pack_into(">i", data, 57, count)
+    with pytest.raises(CorruptBatch) if count != len(records) else pytest.MonkeyPatch.context():
+        read(sealed(data))
+
+
+@given(record_lists(), codecs)
+def test_a_batch_written_from_its_own_frames_is_the_same(records, codec):
+    data = encoded(records, codec)
+    ((head, batch),) = split_batches(data)
+    again = write_batch(
+        read_frames(batch, head), codec=codec, producer_id=9, producer_epoch=1, base_sequence=4
+    )
+    assert again == data
