@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
-from causeway.lab.readiness import admin_client
 from causeway.lab.record import ClusterSpec
 from confluent_kafka.admin import AdminClient
 

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 )
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.lab.clients import admin_client
 from causeway.lab.errors import LabTrouble
-from causeway.lab.readiness import admin_client
 
 _ANSWER_SECONDS = 15.0
 _CLUSTER = "kafka-cluster"

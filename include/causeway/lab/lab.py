@@ -19,8 +19,8 @@ from causeway.lab.record import NEWEST_KAFKA, ClusterSpec, Security
 
 DEFAULT_CLUSTERS = ("sf", "nyc")
 _FORMAT = 1
-# Each cluster of the lab is two JVMs' worth of work on a small machine; typing errors should not start fifty.
-_NAME_RULE = "letters, digits and underscores, beginning with a letter"
+_LONGEST_NAME = 40
+_NAME_RULE = f"ASCII letters, digits and underscores, beginning with a letter, {_LONGEST_NAME} at most"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,8 @@ def _alone(home: Path, say: Say) -> AbstractContextManager[None]:
 
 
 def _legal(name: str) -> str:
-    if not (name.isascii() and name.isidentifier() and name[0].isalpha()):
+    """A name is a directory and part of an environment variable."""
+    if not (name.isascii() and name.isidentifier() and name[0].isalpha() and len(name) <= _LONGEST_NAME):
         raise LabTrouble("lab cluster name", value=name, rule=_NAME_RULE)
     return name
 

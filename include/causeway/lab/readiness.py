@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 
@@ -10,22 +9,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.lab.clients import admin_client
 from causeway.lab.errors import LabTrouble
 from causeway.lab.processes import ProcessIdentity, is_alive
 
 _POLL_SECONDS = 0.1
 _REQUEST_SECONDS = 2.0
-
-# That nobody answers yet is what is being waited for, not news.
-_silent = logging.getLogger(__name__)
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
-
-
-def admin_client(endpoint: ClusterEndpoint) -> AdminClient:
-    """A client that says nothing and tries again soon."""
-    patience = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250, "socket.timeout.ms": 5000}
-    return AdminClient({**endpoint.settings, **patience}, logger=_silent)
 
 
 def wait_until_served(

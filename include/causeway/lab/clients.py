@@ -1,0 +1,39 @@
+"""librdkafka clients as the lab uses them: quiet, and quick to try again.
+
+That a broker is away is, in a lab, mostly on purpose; librdkafka would print it on every attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from causeway.core.endpoint import ClusterEndpoint
+
+_silent = logging.getLogger(__name__)
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+_IMPATIENCE: dict[str, str | int] = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250}
+
+
+def admin_client(endpoint: ClusterEndpoint) -> AdminClient:
+    return AdminClient({**endpoint.settings, **_IMPATIENCE, "socket.timeout.ms": 5000}, logger=_silent)
+
+
+def producer(endpoint: ClusterEndpoint, **settings: str | int) -> Producer:
+    """Idempotent: a partition has the order of the calls. In a setting's name `_` stands for a dot."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return Producer(
+        {
+            **endpoint.settings,
+            **_IMPATIENCE,
+            "enable.idempotence": "true",
+            "partitioner": "murmur2_random",  # as Java's clients
+            "linger.ms": 20,
+            **named,
+        },
+        logger=_silent,
+    )
