@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Refusal(ValueError):
-    """A rule and a way out. Whoever knows the place makes a ConfigError of it; it stays in this room."""
+    """A rule and a way out. Whoever knows the place makes a ConfigError (or, of an option, BadInput)."""
 
     def __init__(self, rule: str, remedy: str = "") -> None:
         super().__init__(rule)

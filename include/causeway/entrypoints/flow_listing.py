@@ -1,0 +1,112 @@
+"""`causeway flows`: what flows.yaml says, and whether its clusters' connections are fit for use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from causeway.config.deployment import Deployment
+from causeway.core.errors import ConfigError
+from causeway.core.flow import Flow, Start
+from causeway.core.naming import IdentityNaming
+from causeway.entrypoints.project import cluster_endpoint
+from causeway.entrypoints.tables import table
+from causeway.entrypoints.verbs import Outcome
+
+
+def flows_listed(deployment: Deployment) -> Outcome:
+    payload = {
+        "file": deployment.file,
+        "flows": [_flow_as_dict(deployment, flow) for flow in deployment.flows.values()],
+    }
+    rows = [
+        (
+            flow.name,
+            f"{flow.source} -> {flow.target}",
+            ", ".join(flow.topics.include),
+            _policy(flow),
+            flow.lanes,
+            deployment.schedules[flow.name].schedule or "by hand",
+            _length(deployment.schedules[flow.name].run_for_seconds),
+        )
+        for flow in deployment.flows.values()
+    ]
+    headers = ("FLOW", "CLUSTERS", "TOPICS", "NAMING", "LANES", "SCHEDULE", "RUNS FOR")
+    number = "1 flow" if len(rows) == 1 else f"{len(rows)} flows"
+    text = f"{table(headers, rows)}\n\n{deployment.file} is valid ({number})"
+    return Outcome(payload=payload, text=text)
+
+
+def _flow_as_dict(deployment: Deployment, flow: Flow) -> dict[str, object]:
+    schedule = deployment.schedules[flow.name]
+    return {
+        "name": flow.name,
+        "source": flow.source,
+        "target": flow.target,
+        "topics": list(flow.topics.include),
+        "topics.exclude": list(flow.topics.exclude),
+        "replication.policy": _policy(flow),
+        "start": _start(flow.start),
+        "lanes": flow.lanes,
+        "schedule": schedule.schedule,
+        "run_for_seconds": schedule.run_for_seconds,
+        "pool": schedule.pool,
+        "retries": schedule.retries,
+        "retry_delay_seconds": schedule.retry_delay_seconds,
+    }
+
+
+def _policy(flow: Flow) -> str:
+    return "identity" if isinstance(flow.naming, IdentityNaming) else "prefix"
+
+
+def _start(start: Start) -> str:
+    if start.timestamp_ms is None:
+        return start.at
+    return datetime.fromtimestamp(start.timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+
+
+def _length(seconds: float | None) -> str:
+    return "until caught up" if seconds is None else f"{seconds:g} s"
+
+
+def connections_checked(
+    deployment: Deployment, environ: Mapping[str, str], directory: Path, say: Callable[[str], None]
+) -> Outcome:
+    """Each cluster by itself: one that isn't fit doesn't hide the others."""
+    found = [_checked(deployment, alias, environ, directory, say) for alias in deployment.clusters]
+    columns = ("alias", "connection", "bootstrap_servers", "security")
+    rows = [(*(each[column] for column in columns), not each["problem"]) for each in found]
+    headers = ("CLUSTER", "CONNECTION", "BOOTSTRAP SERVERS", "SECURITY", "FIT")
+    problems = [f"{each['alias']}: {each['problem']}" for each in found if each["problem"]]
+    return Outcome(
+        payload={"clusters": found},
+        text="\n\n".join([table(headers, rows), *problems]),
+        exit_code=ConfigError.exit_code if problems else 0,
+    )
+
+
+def _checked(
+    deployment: Deployment,
+    alias: str,
+    environ: Mapping[str, str],
+    directory: Path,
+    say: Callable[[str], None],
+) -> dict[str, object]:
+    row: dict[str, object] = {
+        "alias": alias,
+        "connection": deployment.clusters[alias].connection_id,
+        "bootstrap_servers": None,
+        "security": None,
+        "problem": None,
+    }
+    try:
+        endpoint = cluster_endpoint(deployment, alias, environ, directory, say)
+    except ConfigError as problem:
+        return {**row, "problem": str(problem)}
+    return {
+        **row,
+        "bootstrap_servers": endpoint.bootstrap_servers,
+        "security": endpoint.settings["security.protocol"],
+    }

@@ -1,0 +1,122 @@
+"""Where the command line finds flows.yaml, and the clusters that it names.
+
+A connection is looked for in the environment, then in a running lab (`causeway lab up`), then in Airflow
+(secrets backends, metadata database). Airflow is imported only if nothing else has it, and only where there
+is one: its import alone would make a folder in somebody's home.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from causeway.config.connections import (
+    FoundConnection,
+    environment_variable,
+    parse_connection,
+    resolve_endpoint,
+)
+from causeway.config.deployment import Deployment
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ConfigError
+
+FLOWS_VARIABLE = "CAUSEWAY_FLOWS"
+_FLOWS = Path("include") / "flows.yaml"
+_LAB = Path(".causeway") / "lab" / "connections.env"
+Say = Callable[[str], None]
+
+
+def find_flows_file(given: str | None, environ: Mapping[str, str], directory: Path) -> Path:
+    """As given, else as the environment says, else include/flows.yaml here or in a folder above.
+
+    :raises ConfigError: there is none.
+    """
+    named = given or environ.get(FLOWS_VARIABLE)
+    if named:
+        return Path(named)
+    found = _upward(directory, _FLOWS)
+    if found is None:
+        raise ConfigError(
+            str(_FLOWS),
+            rule=f"isn't in {directory} nor in a folder above it",
+            remedy=f"go to the project's folder, use --file, or set {FLOWS_VARIABLE}",
+        )
+    return found
+
+
+def shown_path(path: Path, directory: Path) -> str:
+    """Short where it is below the folder that the person is in."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(directory)) if absolute.is_relative_to(directory) else str(path)
+
+
+def cluster_endpoint(
+    deployment: Deployment, alias: str, environ: Mapping[str, str], directory: Path, say: Say
+) -> ClusterEndpoint:
+    """:raises ConfigError: nobody has the connection, or it isn't fit for use."""
+    reference = deployment.clusters[alias]
+
+    def elsewhere(connection_id: str) -> FoundConnection | None:
+        lab = _lab_file(environ, directory)
+        found = _from_lab(connection_id, lab) if lab else None
+        if found is not None:
+            say(f"{alias}: connection {connection_id} from the running lab ({lab})")
+            return found
+        return _from_airflow(connection_id, environ, say)
+
+    return resolve_endpoint(alias, reference.connection_id, environ, elsewhere, insecure=reference.insecure)
+
+
+def _upward(directory: Path, name: Path) -> Path | None:
+    return next((place / name for place in (directory, *directory.parents) if (place / name).is_file()), None)
+
+
+def _lab_file(environ: Mapping[str, str], directory: Path) -> Path | None:
+    home = environ.get("CAUSEWAY_HOME")
+    return _upward(Path(home), _LAB) if home else _upward(directory, _LAB)
+
+
+def _from_lab(connection_id: str, lab: Path) -> FoundConnection | None:
+    variable = environment_variable(connection_id)
+    for name, text in _lines(lab):
+        if name == variable:
+            return parse_connection(connection_id, text, f"{lab.parent.name}/{lab.name}")
+    return None
+
+
+def _lines(lab: Path) -> Iterator[tuple[str, str]]:
+    """`NAME='value'`, as the lab writes it for `source`."""
+    for line in lab.read_text(encoding="utf-8").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            yield name.removeprefix("export ").strip(), value.strip().removeprefix("'").removesuffix("'")
+
+
+def _has_airflow(home: Path, environ: Mapping[str, str]) -> bool:
+    """Asking an Airflow that nobody set up would make its folder and an empty database."""
+    is_set = any(name.startswith(("AIRFLOW__DATABASE__", "AIRFLOW__SECRETS__")) for name in environ)
+    return is_set or (home / "airflow.cfg").is_file() or (home / "airflow.db").is_file()
+
+
+def _from_airflow(connection_id: str, environ: Mapping[str, str], say: Say) -> FoundConnection | None:
+    home = Path(environ.get("AIRFLOW_HOME") or Path.home() / "airflow")
+    if not _has_airflow(home, environ):
+        return None
+    say(f"asking Airflow ({home}) for connection {connection_id}")
+    os.environ.setdefault("AIRFLOW__LOGGING__LOGGING_LEVEL", "ERROR")
+    from airflow.exceptions import AirflowException, AirflowNotFoundException
+    from airflow.models.connection import Connection
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        found = Connection.get_connection_from_secrets(connection_id)
+    except AirflowNotFoundException:
+        return None
+    except (AirflowException, SQLAlchemyError) as reason:
+        raise ConfigError(
+            f"connection {connection_id}",
+            rule=f"Airflow ({home}) can't be asked: {type(reason).__name__}",
+            remedy=f"set {environment_variable(connection_id)}, or check AIRFLOW_HOME",
+        ) from reason
+    return parse_connection(connection_id, found.as_json(), "Airflow")
