@@ -281,6 +281,8 @@ def _refused(text: str, place: _Place) -> BadInput:
 
 
 def _client_setting(text: str, place: _Place) -> ConfigError:
+    if "ssl.ca.location" in text:
+        text = f"ssl.ca.location = {place.ca_location}: {text}"
     return ConfigError(
         f"connection of {place.cluster}",
         rule=place.without_secrets(text),

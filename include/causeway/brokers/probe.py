@@ -1,0 +1,219 @@
+"""A short look at a cluster that says why it can't be used, if it can't.
+
+librdkafka tells the true reason only to its error callback, and goes on trying; a request just times out. So
+the probe listens while it asks. A refused login or certificate ends it at once (no retry storm that locks an
+account); an unreachable address only when the time is over, since another address may answer. Two reasons
+librdkafka doesn't know are found by a second look at the socket: a peer that speaks TLS to a client that
+doesn't, and what exactly is wrong with a certificate.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import ssl
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient, DescribeClusterResult
+
+from causeway.brokers.error_map import LibrdkafkaCode, error_of_event, mapped
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import AuthenticationFailed, CausewayError, ClusterUnreachable, ConfigError
+
+_POLL_SECONDS = 0.05
+_SOCKET_SECONDS = 2.0
+_DECISIVE = frozenset({LibrdkafkaCode.AUTHENTICATION, LibrdkafkaCode.SSL})
+_PEER = re.compile(r"^(?:\w+://)?(?P<address>\S+)/(?P<node>bootstrap|\d+): ")
+_ADDRESS = re.compile(r"(?:[A-Z_]+://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(?P<port>\d+))?")
+_DEFAULT_PORT = 9092
+
+# What librdkafka would print is what the callback gets, and what the error that we raise says.
+SILENT = logging.getLogger("causeway.librdkafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNode:
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    cluster_id: str
+    brokers: tuple[BrokerNode, ...]
+    controller_id: int | None
+
+
+def probe(endpoint: ClusterEndpoint, *, timeout_seconds: float = 7.0) -> ClusterFacts:
+    """Ask the cluster who it is, through its bootstrap servers and one broker that it advertises.
+
+    :raises ClusterUnreachable: nobody answers, the peer is no broker, or it advertises what is out of reach.
+    :raises AuthenticationFailed: TLS or SASL failed; found at once.
+    :raises ConfigError: a client setting that can't be.
+    """
+    addresses = bootstrap_addresses(endpoint)
+    heard: list[KafkaError] = []
+    with mapped(cluster=endpoint):
+        client = AdminClient({**endpoint.settings, "error_cb": heard.append}, logger=SILENT)
+        answer = client.describe_cluster(request_timeout=timeout_seconds)
+    _listen(client, answer, heard, timeout_seconds)
+    if answer.done() and answer.exception() is None:
+        return _facts(answer.result())
+    raise _reason(endpoint, addresses, heard)
+
+
+def bootstrap_addresses(endpoint: ClusterEndpoint) -> tuple[tuple[str, int], ...]:
+    """Hosts and ports of `bootstrap.servers`; librdkafka would take port 70000 for 4464 without a word.
+
+    :raises ConfigError: nothing there, or an entry that is no host:port.
+    """
+    entries = [entry.strip() for entry in endpoint.settings.get("bootstrap.servers", "").split(",")]
+    return tuple(_address(endpoint, entry) for entry in entries)
+
+
+def _address(endpoint: ClusterEndpoint, entry: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(entry)
+    port = int(found["port"] or _DEFAULT_PORT) if found else 0
+    if not found or not 0 < port < 1 << 16:
+        raise ConfigError(
+            f"bootstrap.servers of {endpoint.alias}",
+            value=entry or "(empty)",
+            rule="must be host:port, port from 1 to 65535, IPv6 in brackets, commas between several",
+            remedy="correct it in the cluster's connection",
+        )
+    return found["host"].strip("[]"), port
+
+
+def _listen(
+    client: AdminClient,
+    answer: Future[DescribeClusterResult],
+    heard: list[KafkaError],
+    timeout_seconds: float,
+) -> None:
+    deadline = time.monotonic() + timeout_seconds
+    while not answer.done() and time.monotonic() < deadline:
+        client.poll(_POLL_SECONDS)
+        if any(error.code() in _DECISIVE for error in heard):
+            return
+
+
+def _facts(result: DescribeClusterResult) -> ClusterFacts:
+    return ClusterFacts(
+        cluster_id=result.cluster_id,
+        brokers=tuple(sorted((BrokerNode(n.id, n.host, n.port) for n in result.nodes), key=_by_id)),
+        controller_id=result.controller.id if result.controller else None,
+    )
+
+
+def _by_id(node: BrokerNode) -> int:
+    return node.node_id
+
+
+def _reason(
+    endpoint: ClusterEndpoint,
+    addresses: tuple[tuple[str, int], ...],
+    heard: list[KafkaError],
+) -> CausewayError:
+    """The event that says most, or what a second look at the sockets finds."""
+    events = [error for error in heard if error.code() != LibrdkafkaCode.ALL_BROKERS_DOWN]
+    decisive = next((error for error in events if error.code() in _DECISIVE), None)
+    if decisive is not None and decisive.code() == LibrdkafkaCode.SSL:
+        return _certificate_reason(endpoint, decisive)
+    if decisive is not None:
+        return error_of_event(decisive, cluster=endpoint)
+    if events:
+        return _advertised_reason(endpoint, events) or error_of_event(events[-1], cluster=endpoint)
+    return _silent_reason(endpoint, addresses[0])
+
+
+def _advertised_reason(endpoint: ClusterEndpoint, events: list[KafkaError]) -> CausewayError | None:
+    """The bootstrap server answered, and sent the client to an address that it can't reach."""
+    for error in events:
+        peer = _PEER.match(error.str())
+        if peer and peer["node"] != "bootstrap":
+            return ClusterUnreachable(
+                f"cluster {endpoint}",
+                rule=f"it answers, but its broker {peer['node']} advertises {peer['address']}: out of reach",
+                remedy="correct the broker's advertised.listeners, or use another listener to bootstrap",
+            )
+    return None
+
+
+def _silent_reason(endpoint: ClusterEndpoint, address: tuple[str, int]) -> CausewayError:
+    """The peer hangs up without a word: what it really speaks is found by trying."""
+    protocol = endpoint.settings.get("security.protocol", "PLAINTEXT").upper()
+    host, port = address
+    if "SSL" not in protocol and _speaks_tls(host, port):
+        return AuthenticationFailed(
+            f"cluster {endpoint}, security.protocol",
+            value=protocol,
+            rule=f"{host}:{port} speaks TLS",
+            remedy="use SSL or SASL_SSL in the connection, with ssl.ca.location",
+        )
+    hint = (
+        "it may want SASL or TLS" if protocol == "PLAINTEXT" else "it closes the connection or says nothing"
+    )
+    return ClusterUnreachable(
+        f"cluster {endpoint}",
+        rule=f"{host}:{port} gives no answer to a {protocol} client; {hint}",
+        remedy="check bootstrap.servers and security.protocol, the broker's listener and the firewall",
+    )
+
+
+def _certificate_reason(endpoint: ClusterEndpoint, error: KafkaError) -> CausewayError:
+    """Librdkafka has one text for all bad certificates; OpenSSL's own verdict says which it is."""
+    peer = _PEER.match(error.str())
+    found = _ADDRESS.fullmatch(peer["address"]) if peer else None
+    if not found:
+        return error_of_event(error, cluster=endpoint)
+    host, port = found["host"].strip("[]"), int(found["port"] or _DEFAULT_PORT)
+    verdict = _verdict_on_certificate(host, port, endpoint)
+    if not verdict:
+        return error_of_event(error, cluster=endpoint)
+    trusted = endpoint.settings.get("ssl.ca.location") or "(not set: the system's)"
+    return AuthenticationFailed(
+        f"cluster {endpoint}",
+        rule=f"the certificate of {host}:{port} doesn't hold: {verdict.rstrip('.')}",
+        remedy="use a host name that the certificate holds"
+        if "mismatch" in verdict
+        else f"ssl.ca.location = {trusted} must hold the CA that signed it",
+    )
+
+
+def _verdict_on_certificate(host: str, port: int, endpoint: ClusterEndpoint) -> str:
+    settings = endpoint.settings
+    try:
+        context = ssl.create_default_context(
+            cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem")
+        )
+        with (
+            socket.create_connection((host, port), timeout=_SOCKET_SECONDS) as raw,
+            context.wrap_socket(raw, server_hostname=host),
+        ):
+            return ""
+    except ssl.SSLCertVerificationError as exc:
+        return str(exc.verify_message)
+    except OSError:
+        return ""
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """Whether a TLS handshake is answered in TLS; nothing is sent over it, so nothing must be trusted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host, port), timeout=_SOCKET_SECONDS) as raw,
+            context.wrap_socket(raw, server_hostname=host),
+        ):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,107 @@
+"""Make the target ready for a flow: missing topics created, known ones grown, before the first record.
+
+Load, decide (`core/topics.py`), act, report. A dry run asks the broker to validate what it would do, which
+writes nothing and still finds a missing right or a replication factor that can't be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.core.errors import CausewayError
+from causeway.core.flow import Flow
+from causeway.core.topics import (
+    Growth,
+    MirroredTopic,
+    NewTopicPlan,
+    RefusedTopic,
+    TopicPlan,
+    TopicSetting,
+    plan_topics,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOutcome:
+    """What was done (of a dry run: would be done), topic by topic."""
+
+    mirrored: tuple[MirroredTopic, ...]
+    """Pairs that are ready to be copied; of a dry run, also those that would first be created."""
+    created: tuple[NewTopicPlan, ...]
+    grown: tuple[Growth, ...]
+    refused: tuple[RefusedTopic, ...]
+    notes: tuple[str, ...]
+    is_dry_run: bool
+
+
+def prepare_topics(
+    flow: Flow,
+    source_admin: ClusterAdmin,
+    target_admin: ClusterAdmin,
+    known_target_topics: frozenset[str],
+    *,
+    dry_run: bool = False,
+) -> TopicOutcome:
+    """Create and grow what the flow needs on the target; `known_target_topics` are those it has written to.
+
+    :raises ClusterTrouble: a cluster can't be used at all; refusals of single topics are in the outcome.
+    """
+    plan = _load_and_plan(flow, source_admin, target_admin, known_target_topics)
+    errors = target_admin.create_topics(plan.to_create, validate_only=dry_run)
+    errors |= target_admin.create_partitions(plan.to_grow, validate_only=dry_run)
+    outcome = _outcome(plan, errors, dry_run=dry_run)
+    if not dry_run:
+        changed = {new.name: new.partitions for new in outcome.created}
+        changed |= {growth.name: growth.to_partitions for growth in outcome.grown}
+        target_admin.wait_for_leaders(changed)
+    return outcome
+
+
+def _load_and_plan(
+    flow: Flow, source_admin: ClusterAdmin, target_admin: ClusterAdmin, known: frozenset[str]
+) -> TopicPlan:
+    """Settings are asked for only where they matter: for topics that will be created."""
+    source_topics, target_topics = source_admin.topics(), target_admin.topics()
+    existing = {topic.name for topic in target_topics}
+    new = [
+        topic.name
+        for topic in source_topics
+        if flow.topics.matches(topic.name)
+        and not topic.is_internal
+        and flow.naming.target_topic(topic.name) not in existing
+    ]
+    settings = source_admin.topic_settings(new)
+    undescribed = {name: found for name, found in settings.items() if isinstance(found, CausewayError)}
+    described = [
+        replace(topic, settings=_described(settings, topic.name))
+        for topic in source_topics
+        if topic.name not in undescribed
+    ]
+    plan = plan_topics(flow, described, target_topics, known)
+    refused = tuple(_refused(name, error) for name, error in sorted(undescribed.items()))
+    return replace(plan, refused=plan.refused + refused)
+
+
+def _described(
+    settings: Mapping[str, tuple[TopicSetting, ...] | CausewayError], topic: str
+) -> tuple[TopicSetting, ...]:
+    found = settings.get(topic, ())
+    return () if isinstance(found, CausewayError) else found
+
+
+def _outcome(plan: TopicPlan, errors: Mapping[str, CausewayError], *, dry_run: bool) -> TopicOutcome:
+    refused = [_refused(pair.source, errors[pair.target]) for pair in plan.mirrored if pair.target in errors]
+    return TopicOutcome(
+        mirrored=tuple(pair for pair in plan.mirrored if pair.target not in errors),
+        created=tuple(new for new in plan.to_create if new.name not in errors),
+        grown=tuple(growth for growth in plan.to_grow if growth.name not in errors),
+        refused=plan.refused + tuple(refused),
+        notes=plan.notes,
+        is_dry_run=dry_run,
+    )
+
+
+def _refused(source_topic: str, error: CausewayError) -> RefusedTopic:
+    return RefusedTopic(source_topic, f"{error.what}: {error.rule}", error.remedy)
