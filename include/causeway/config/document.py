@@ -68,23 +68,18 @@ def read_document(path: Path, *, shown_as: str | None = None) -> Document:
 
 def parse_document(raw: bytes, name: str) -> Document:
     text = _decode(raw, name)
-    loader = _Loader(text, name)
+    lines: dict[FieldPath, int] = {}
     try:
-        node = loader.get_single_node()
+        node = _Loader(text, name).get_single_node()
         if node is None:
-            raise ConfigError(
-                f"{name}:1", rule="the file is empty", remedy="begin with `clusters:` and `flows:`"
-            )
-        lines: dict[FieldPath, int] = {}
-        content = _plain(node, (), lines, name)
+            rule, remedy = "the file is empty", "begin with `clusters:` and `flows:`"
+            raise ConfigError(f"{name}:1", rule=rule, remedy=remedy)
+        return Document(name, _plain(node, (), lines, name), lines)
     except yaml.reader.ReaderError as reason:
         line = text.count("\n", 0, reason.position) + 1
         raise ConfigError(f"{name}:{line}", rule="holds a control character", remedy="remove it") from None
     except yaml.MarkedYAMLError as reason:
         raise _not_yaml(reason, name) from None
-    finally:
-        loader.dispose()
-    return Document(name, content, lines)
 
 
 def _decode(raw: bytes, name: str) -> str:

@@ -18,7 +18,7 @@ _LONGEST_VALUE = 80
 _DURATIONS = frozenset({"run_for", "retry_delay", "transaction.max.time"})
 _SIZES = frozenset({"transaction.max.bytes"})
 _PLAIN = {
-    "bool_type": ("must be true or false", ""),
+    "bool_type": ("must be true or false", "write true or false, without quotes"),
     "int_type": ("must be a whole number", "write it in digits, without quotes"),
     "string_type": ("must be text", "put it into quotes"),
     "list_type": ("must be a list", 'write it as in [orders, "payments-.*"]'),
@@ -89,7 +89,7 @@ def _rule(found: ErrorDetails, key: str) -> tuple[str, str]:
 
 
 def _limit(found: ErrorDetails, context: dict[str, Any], key: str) -> tuple[str, str]:
-    unit = " seconds" if key in _DURATIONS else " bytes" if key in _SIZES else ""
+    unit = " s" if key in _DURATIONS else " bytes" if key in _SIZES else ""
     match found["type"]:
         case "greater_than_equal":
             return f"must be {context['ge']:g}{unit} or more", "write a larger one"
