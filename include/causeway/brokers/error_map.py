@@ -40,6 +40,7 @@ from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
 class LibrdkafkaCode(IntEnum):
     """Librdkafka's own codes, all negative, with its names less the underscore."""
 
+    AUTO_OFFSET_RESET = -140
     UNSUPPORTED_FEATURE = -165
     TIMED_OUT_QUEUE = -166
     AUTHENTICATION = -169

@@ -41,7 +41,7 @@ _PRODUCE_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _ABORTING = {Code.CONCURRENT_TRANSACTIONS}
-_PASSING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
+PASSING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
 _BEATEN = {
     Code.INVALID_PRODUCER_EPOCH,
     Code.PRODUCER_FENCED,
@@ -190,8 +190,10 @@ class WireOwner:
             codes = {p.error_code for topic in answer.topics for p in topic.partitions}
             if codes == {0}:
                 return
-            if not codes <= {0, *_ABORTING, Code.COORDINATOR_LOAD_IN_PROGRESS}:
+            if not codes <= {0, *_ABORTING, *PASSING}:
                 break
+            if codes & PASSING:
+                self._wire.forget_coordinator(group, GROUP)
             await self._wire.network.sleep(_PAUSE_SECONDS)
         self._check(max(codes), f"TxnOffsetCommit of {group}", group)
 
@@ -277,9 +279,9 @@ async def init_producer(
         code = answer.error_code
         if not code:
             return ProducerState(answer.producer_id, answer.producer_epoch)
-        if code not in _ABORTING and code not in _PASSING:
+        if code not in _ABORTING and code not in PASSING:
             raise_for(wire, code, f"InitProducerId for {transactional_id}", transactional_id)
-        if code in _PASSING:
+        if code in PASSING:
             wire.forget_coordinator(transactional_id, TRANSACTION)
         await wire.network.sleep(_PAUSE_SECONDS)
     raise Doubt(f"{transactional_id}: the coordinator doesn't complete the last transaction")

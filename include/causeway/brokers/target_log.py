@@ -10,7 +10,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import ProduceRequest
 
 from causeway.brokers.log_reader import READ_COMMITTED, WireLogReader
-from causeway.brokers.owner import WireOwner, init_producer, raise_for
+from causeway.brokers.owner import PASSING, WireOwner, init_producer, raise_for
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
@@ -98,9 +98,10 @@ class WireTarget(WireLogReader):
             found, codes = await self._offset_fetch(group, by_topic, stable=stable)
             if codes <= {0}:
                 return {tp: found.get(tp) for tp in partitions}
-            if not codes <= {0, Code.UNSTABLE_OFFSET_COMMIT, Code.COORDINATOR_LOAD_IN_PROGRESS}:
-                self.wire.forget_coordinator(group, GROUP)
+            if not codes <= {0, Code.UNSTABLE_OFFSET_COMMIT, *PASSING}:
                 raise_for(self.wire, max(codes), f"OffsetFetch of {group}", group)
+            if codes & PASSING:
+                self.wire.forget_coordinator(group, GROUP)
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise Unreachable(f"offsets of {group} on {self.wire.endpoint} stay unstable")
 

@@ -9,6 +9,7 @@ Two clusters share one `Network`, so that one thread can wait for both.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from kafka import errors as kafka_errors
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
+from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
 from causeway.brokers.error_map import mapped
 from causeway.core.endpoint import ClusterEndpoint
@@ -28,11 +30,15 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Unreachable
 
+# What the library logs also reaches us as an exception, and comes out as one line of ours.
+logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+
 T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1
 _PAUSE_SECONDS = 0.002
 _RESPONSE_BYTES = 300 << 20
 _BOOTSTRAP_SECONDS = 10.0
+_COORDINATOR_TRIES, _COORDINATOR_PAUSE_SECONDS = 100, 0.1
 
 
 class Network:
@@ -100,7 +106,10 @@ class Wire:
     async def _learn_features(self) -> None:
         """Clients decide by the finalized feature, never by the versions that a broker offers."""
         node = self.any_node()
-        answer = await self.send(ApiVersionsRequest(version=3), node)
+        request = ApiVersionsRequest(
+            version=3, client_software_name="causeway", client_software_version=causeway_version
+        )
+        answer = await self.send(request, node)
         features = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         self.transaction_version = features.get("transaction.version", 0)
         described = await self.send(MetadataRequest(topics=[], min_version=4), node)
@@ -183,10 +192,13 @@ class Wire:
     async def coordinator(self, key: str, kind: int) -> int:
         if (kind, key) in self._coordinators:
             return self._coordinators[kind, key]
-        answer = await self.send(
-            FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]), self.any_node()
-        )
-        found = answer.coordinators[0] if answer.coordinators else answer
+        for _ in range(_COORDINATOR_TRIES):
+            request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+            answer = await self.send(request, self.any_node())
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code != Code.COORDINATOR_NOT_AVAILABLE:
+                break
+            await self.network.sleep(_COORDINATOR_PAUSE_SECONDS)  # its topic is being made
         if found.error_code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
             raise self.not_authorized(found.error_code, key)
         if found.error_code:

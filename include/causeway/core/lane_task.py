@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from causeway.core.errors import CausewayError
 from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 
@@ -94,7 +95,7 @@ class PartitionRow:
     """A passing reason why this partition waits for the next round."""
 
 
-Outcome = Literal["done", "doubt", "beaten", "superseded", "fenced"]
+Outcome = Literal["done", "doubt", "beaten", "superseded", "fenced", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +105,5 @@ class LaneResult:
     why: str
     transactions: int
     rows: tuple[PartitionRow, ...]
+    error: CausewayError | None = None
+    """Of a lane that failed for a reason that another try won't cure: a right, a setting."""

@@ -125,7 +125,8 @@ def plan_topics(
     for target, topic in fit:
         existing = partitions_on_target.get(target)
         if existing is None:
-            to_create.append(_new_topic(flow, target, topic))
+            if target not in known_target_topics:  # one that was written and is gone is never made again
+                to_create.append(_new_topic(flow, target, topic))
         elif existing < topic.partitions:
             if target not in known_target_topics:
                 refused.append(_too_few_partitions(flow, topic, target, existing))

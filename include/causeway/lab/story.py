@@ -112,7 +112,8 @@ class _StoryTime:
 
 def _create_topics(endpoint: ClusterEndpoint) -> None:
     wishes = [NewTopic(name, partitions, config=config) for name, (partitions, config) in _TOPICS.items()]
-    for name, answer in admin_client(endpoint).create_topics(wishes).items():
+    client = admin_client(endpoint)  # a client that nobody holds is taken down under its requests
+    for name, answer in client.create_topics(wishes).items():
         try:
             answer.result(_ANSWER_SECONDS)
         except KafkaException as refusal:

@@ -1,0 +1,38 @@
+"""The progress line of a run: records, speed, lag, time left."""
+
+from __future__ import annotations
+
+_EVERY_SECONDS = 2.0
+_MEGABYTE = 1_000_000
+
+
+class Progress:
+    def __init__(self, flow: str, run_for_seconds: float | None) -> None:
+        self._flow, self._run_for = flow, run_for_seconds
+        self._records = self._bytes = 0
+        self._said_at = self._said_records = 0.0
+        self._said_bytes = 0
+
+    def add(self, records: int, size_bytes: int) -> None:
+        """Totals of the run so far."""
+        self._records, self._bytes = records, size_bytes
+
+    def line(self, seconds: float, lag: int) -> str:
+        """A line when it is time for one, else nothing."""
+        since = seconds - self._said_at
+        if since < _EVERY_SECONDS:
+            return ""
+        rate = (self._records - self._said_records) / since
+        speed = (self._bytes - self._said_bytes) / since / _MEGABYTE
+        self._said_at, self._said_records, self._said_bytes = seconds, self._records, self._bytes
+        return (
+            f"{self._flow}: {self._records:,} records, {speed:,.1f} MB/s, lag {lag:,}"
+            f"{self._time_left(seconds, lag, rate)}"
+        )
+
+    def _time_left(self, seconds: float, lag: int, rate: float) -> str:
+        if self._run_for is not None:
+            return f", {max(self._run_for - seconds, 0):.0f} s left"
+        if rate <= 0:
+            return ""
+        return f", about {lag / rate:.0f} s left"

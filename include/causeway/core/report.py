@@ -1,0 +1,138 @@
+"""What a run did, folded from its lanes' rows: the numbers that somebody trusts at four in the morning.
+
+Records, bytes and batches are of committed transactions only. `repeats` are records of aborted
+attempts: readers without isolation saw them once more than everybody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from causeway.core.identity import TopicPartition
+from causeway.core.lane_task import LaneResult, Parked, PartitionRow
+
+REPORT_VERSION = 1
+RunOutcome = Literal["caught up", "time over", "interrupted", "superseded", "fenced", "failed"]
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionReport:
+    source: str
+    target: str
+    source_from: int
+    source_next: int
+    last_stable: int
+    records: int = 0
+    size_bytes: int = 0
+    verbatim_batches: int = 0
+    repacked_batches: dict[str, int] = field(default_factory=dict)
+    repeats: int = 0
+    repeats_in_all: int = 0
+    """Since the flow began, from the committed position: no killed run can lose the count."""
+    recopied_from: int | None = None
+    parked: dict[str, str] | None = None
+    later: str = ""
+
+    @property
+    def lag(self) -> int:
+        return max(self.last_stable - self.source_next, 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class RunReport:
+    flow: str
+    run: str
+    holder: str
+    generation: int
+    began_at: str
+    seconds: float = 0.0
+    outcome: RunOutcome = "failed"
+    why: str = ""
+    rounds: int = 0
+    transactions: int = 0
+    doubts: int = 0
+    partitions: dict[TopicPartition, PartitionReport] = field(default_factory=dict)
+    """By source partition."""
+    refused_topics: list[dict[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        return sum(p.records for p in self.partitions.values())
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(p.size_bytes for p in self.partitions.values())
+
+    @property
+    def lag(self) -> int:
+        return sum(p.lag for p in self.partitions.values())
+
+    @property
+    def parked(self) -> list[PartitionReport]:
+        return [p for p in self.partitions.values() if p.parked]
+
+    def as_dict(self, *, with_partitions: bool = True) -> dict[str, object]:
+        repacked: dict[str, int] = {}
+        for p in self.partitions.values():
+            for why, count in p.repacked_batches.items():
+                repacked[why] = repacked.get(why, 0) + count
+        summary: dict[str, object] = {
+            "version": REPORT_VERSION,
+            "flow": self.flow,
+            "run": self.run,
+            "holder": self.holder,
+            "generation": self.generation,
+            "began_at": self.began_at,
+            "seconds": round(self.seconds, 3),
+            "outcome": self.outcome,
+            "why": self.why,
+            "records": self.records,
+            "bytes": self.size_bytes,
+            "lag": self.lag,
+            "verbatim": sum(p.verbatim_batches for p in self.partitions.values()),
+            "repacked": repacked,
+            "repeats": sum(p.repeats for p in self.partitions.values()),
+            "repeats_in_all": sum(p.repeats_in_all for p in self.partitions.values()),
+            "rounds": self.rounds,
+            "transactions": self.transactions,
+            "doubts": self.doubts,
+            "parked": [{"source": p.source, "target": p.target, **(p.parked or {})} for p in self.parked],
+            "refused_topics": self.refused_topics,
+            "notes": self.notes,
+        }
+        if with_partitions:
+            summary["partitions"] = [{**asdict(p), "lag": p.lag} for _, p in sorted(self.partitions.items())]
+        return summary
+
+    def fold(self, results: Iterable[LaneResult]) -> None:
+        for result in results:
+            self.transactions += result.transactions
+            self.doubts += result.outcome in ("doubt", "beaten")
+            for row in result.rows:
+                self._fold_row(row)
+
+    def _fold_row(self, row: PartitionRow) -> None:
+        mine = self.partitions[row.source]
+        if row.source_next >= 0:
+            if mine.records == 0 and mine.source_from < 0:
+                mine.source_from = row.source_from
+            mine.source_next = row.source_next
+        mine.records += row.records
+        mine.size_bytes += row.size_bytes
+        mine.verbatim_batches += row.verbatim_batches
+        mine.repeats += row.aborted_records
+        for why, count in row.repacked_batches.items():
+            mine.repacked_batches[why] = mine.repacked_batches.get(why, 0) + count
+        if row.recopied_from is not None:
+            mine.recopied_from = row.recopied_from
+        mine.parked = parked_dict(row.parked)
+        mine.later = row.later
+
+
+def parked_dict(parked: Parked | None) -> dict[str, str] | None:
+    if parked is None:
+        return None
+    return {"reason": str(parked.reason), "facts": parked.facts, "remedy": parked.remedy}

@@ -1,0 +1,121 @@
+"""What one round copies: positions and ends in, lane tasks out, biggest first.
+
+A plan is a hint for the lanes and the truth for lag. Pure: everything that it needs was read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from causeway.core.flow import Flow
+from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, StartAt
+from causeway.core.lanes import lane_of
+from causeway.core.position import ForeignPosition, Position
+
+RENEW_AFTER_MS = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """One pair as a round found it; an error on either side is a reason to leave it for later."""
+
+    pair: Pair
+    position: Position | ForeignPosition | None
+    log_start: int
+    last_stable: int
+    start: StartAt | None
+    """Where the flow's start rule begins; None: at the log start."""
+    known: bool
+
+    @property
+    def source_next(self) -> int:
+        """Where the partition stands, or would begin."""
+        if isinstance(self.position, Position):
+            return self.position.source_next
+        return self.start.offset if self.start else self.log_start
+
+    @property
+    def lag(self) -> int:
+        """Offsets still to be read; an upper bound of the records, because some of them are markers."""
+        return max(self.last_stable - self.source_next, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    tasks: tuple[LaneTask, ...]
+    partitions: tuple[PartitionFacts, ...]
+    parked: dict[TopicPartition, Parked] = field(default_factory=dict)
+    """By source partition: what can't even be given to a lane."""
+    later: dict[TopicPartition, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lag(self) -> int:
+        return sum(p.lag for p in self.partitions)
+
+
+def plan_tasks(
+    flow: Flow,
+    generation: Generation,
+    partitions: Iterable[PartitionFacts],
+    *,
+    now_ms: int,
+    map_partitions: int,
+) -> tuple[LaneTask, ...]:
+    """Only lanes with work become tasks, and the biggest come first, so that they don't end last."""
+    lanes: dict[int, list[PartitionFacts]] = {}
+    for facts in partitions:
+        if needs_work(facts, now_ms):
+            lanes.setdefault(lane_of(facts.pair.target, flow.lanes), []).append(facts)
+    by_size = sorted(lanes.items(), key=lambda item: (-sum(f.lag for f in item[1]), item[0]))
+    return tuple(
+        LaneTask(
+            flow=flow.name,
+            group=flow.group,
+            lane=lane,
+            transactional_id=flow.transactional_id(lane),
+            generation=generation,
+            map_topic=flow.map_topic,
+            map_partitions=map_partitions,
+            limits=flow.limits,
+            assignments=tuple(_assignment(f) for f in members),
+        )
+        for lane, members in by_size
+    )
+
+
+def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
+    """Something to copy, a first position to commit, or one that would expire (after seven days)."""
+    if not isinstance(facts.position, Position):
+        return True
+    return facts.lag > 0 or now_ms - facts.position.time_ms > RENEW_AFTER_MS or _shrank(facts)
+
+
+def _shrank(facts: PartitionFacts) -> bool:
+    """The source ends before the position: a lane has to say what happened."""
+    return facts.last_stable < facts.source_next
+
+
+def _assignment(facts: PartitionFacts) -> Assignment:
+    return Assignment(
+        pair=facts.pair, end=SourceOffset(facts.last_stable), start=facts.start, known=facts.known
+    )
+
+
+def topic_is_gone(flow: str, source_topic: str, target_topic: str) -> Parked:
+    return Parked(
+        ParkReason.TARGET_RECREATED,
+        f"{target_topic} was written by this flow and isn't there any more",
+        f"`causeway restart-topic {flow} {source_topic}` to mirror it anew",
+    )
+
+
+def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, new: object) -> Parked:
+    reason = ParkReason.SOURCE_RECREATED if what == source_topic else ParkReason.TARGET_RECREATED
+    return Parked(
+        reason,
+        f"{what} had id {old} when this flow began with it and has {new}",
+        f"`causeway restart-topic {flow} {source_topic}`",
+    )

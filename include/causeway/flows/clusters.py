@@ -1,0 +1,83 @@
+"""Both clusters of a flow, opened together and checked to be two different ones that the protocol can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.probe import probe
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.naming import FLOWS_TOPIC
+
+
+@dataclass(slots=True)
+class Clusters:
+    network: Network
+    source: WireLogReader
+    target: WireTarget
+
+    async def connect(self) -> None:
+        await self.source.wire.connect()
+        await self.target.wire.connect()
+
+    def disconnect(self) -> None:
+        self.source.wire.disconnect()
+        self.target.wire.disconnect()
+
+    async def flow_state(self, flow: Flow) -> FlowState:
+        """The flow's state; a target that never had a flow has none."""
+        found = (await self.target.wire.topics([FLOWS_TOPIC])).get(FLOWS_TOPIC)
+        return await self.target.flow_state(flow.name) if found and not found.error else FlowState()
+
+
+@contextmanager
+def open_clusters(source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[Clusters]:
+    """:raises ClusterTrouble: one line that says which cluster can't be used, and why."""
+    for endpoint in (source, target):
+        probe(endpoint)
+    network = Network()
+    clusters = Clusters(network, WireLogReader(Wire(source, network)), WireTarget(Wire(target, network)))
+    try:
+        network.run(clusters.connect)
+        yield clusters
+    finally:
+        clusters.disconnect()
+        network.close()
+
+
+def refuse_one_cluster(flow: Flow, clusters: Clusters) -> None:
+    source, target = clusters.source.wire, clusters.target.wire
+    if source.cluster_id == target.cluster_id:
+        raise BadInput(
+            f"clusters {flow.source} and {flow.target} of flow {flow.name}",
+            value=source.cluster_id,
+            rule="are one and the same cluster: copying it into itself never ends",
+            remedy="point one of the two connections at the other cluster",
+        )
+
+
+def refuse_other_clusters(flow: Flow, clusters: Clusters, state: FlowState) -> None:
+    """A flow's positions mean nothing on clusters that it wasn't begun with."""
+    for alias, known, found in (
+        (flow.source, state.source_cluster_id, clusters.source.wire.cluster_id),
+        (flow.target, state.target_cluster_id, clusters.target.wire.cluster_id),
+    ):
+        if known is not None and known != found:
+            raise BadInput(
+                f"cluster {alias} of flow {flow.name}",
+                value=found,
+                rule=f"this flow began with cluster {known} under that name",
+                remedy="use a new flow name for other clusters, or correct the connection",
+            )
+
+
+def admins(source: ClusterEndpoint, target: ClusterEndpoint) -> tuple[ClusterAdmin, ClusterAdmin]:
+    return ClusterAdmin(source), ClusterAdmin(target)

@@ -1,0 +1,353 @@
+"""A run of a flow: take the turn, then rounds of plan, carry, report, until it is time to end.
+
+What a run knows of its own success is what is committed on the target, read back at the end; rows of
+lanes are for progress and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, Superseded
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair, pair_record
+from causeway.core.identity import Generation, TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Doubt, Unreachable
+from causeway.core.position import Position
+from causeway.core.progress import Progress
+from causeway.core.report import PartitionReport, RunOutcome, RunReport, parked_dict
+from causeway.core.round_plan import RoundPlan
+from causeway.flows.clusters import (
+    Clusters,
+    admins,
+    open_clusters,
+    refuse_one_cluster,
+    refuse_other_clusters,
+)
+from causeway.flows.internal_topics import create_internal_topics
+from causeway.flows.life_signs import LifeSigns
+from causeway.flows.ownership import (
+    Holder,
+    Say,
+    begin_run,
+    check_turn,
+    refuse_fenced,
+    remember_clusters,
+    sign_of_life,
+)
+from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
+from causeway.flows.topics import prepare_topics
+
+Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
+"""Runs each task somewhere and brings all results back; raises only if it can't run any."""
+
+FOLLOWING_TRANSACTION_SECONDS = 0.5
+_IDLE_SECONDS = 0.2
+_PARKED_AGAIN_SECONDS = 30.0
+_PATIENCE_SECONDS = 90.0
+_LONGEST_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    holder: Holder
+    run_for_seconds: float | None
+    """None: until caught up."""
+    take_over: bool = False
+
+
+def copy_flow(
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    carry: Carry,
+    options: RunOptions,
+    say: Say,
+    *,
+    on_report: Callable[[RunReport], None] = lambda _: None,
+) -> RunReport:
+    """:raises CausewayError: nothing could be done, or it isn't this run's turn any more.
+
+    `on_report` gets the report in any case once the run has begun, also in front of an error.
+    """
+    if options.run_for_seconds is not None:
+        seconds = min(flow.limits.transaction_seconds, FOLLOWING_TRANSACTION_SECONDS)
+        flow = replace(flow, limits=replace(flow.limits, transaction_seconds=seconds))
+    with open_clusters(source, target) as clusters:
+        state = _may_begin(flow, clusters)
+        run = _Run(flow, source, target, clusters, carry, options, say)
+        run.begin(state)
+        with LifeSigns(target, flow.name, run.generation) as signs:
+            try:
+                run.go_on_until_the_end()
+            except CausewayError as error:
+                run.report.outcome, run.report.why = _ending(error), str(error)
+                raise
+            except KeyboardInterrupt:
+                run.report.outcome, run.report.why = "interrupted", "by a signal"
+                raise
+            finally:
+                signs.stop()
+                run.finish(on_report)
+    return run.report
+
+
+def _ending(error: CausewayError) -> RunOutcome:
+    match error:
+        case FlowFenced():
+            return "fenced"
+        case Superseded():
+            return "superseded"
+        case _:
+            return "failed"
+
+
+def _may_begin(flow: Flow, clusters: Clusters) -> FlowState:
+    """Everything that can refuse a run does so before anything is written."""
+    refuse_one_cluster(flow, clusters)
+    state = clusters.network.run(lambda: clusters.flow_state(flow))
+    refuse_other_clusters(flow, clusters, state)
+    refuse_fenced(flow.name, state)
+    return state
+
+
+class _Run:
+    def __init__(
+        self,
+        flow: Flow,
+        source: ClusterEndpoint,
+        target: ClusterEndpoint,
+        clusters: Clusters,
+        carry: Carry,
+        options: RunOptions,
+        say: Say,
+    ) -> None:
+        self._flow, self._clusters, self._carry, self._options = flow, clusters, carry, options
+        self._source_admin, self._target_admin = admins(source, target)
+        self._clock, self._say = clusters.network, say
+        self._began = self._clock.monotonic()
+        self._known: dict[str, KnownPair] = {}
+        self._remembered: dict[str, KnownPair] = {}
+        self._parked_until: dict[TopicPartition, float] = {}
+        self._progress = Progress(flow.name, options.run_for_seconds)
+        self._fruitless_since: float | None = None
+        self._fruitless_rounds = 0
+        self.generation = Generation(-1)
+        self.report: RunReport
+
+    def begin(self, state: FlowState) -> None:
+        flow, clusters = self._flow, self._clusters
+        existing = frozenset(clusters.network.run(lambda: clusters.target.wire.topics(None)))
+        create_internal_topics(flow, self._target_admin, existing)
+        self.generation = clusters.network.run(
+            lambda: begin_run(
+                clusters.target,
+                self._clock,
+                flow,
+                self._options.holder,
+                take_over=self._options.take_over,
+                say=self._say,
+            )
+        )
+        if state.source_cluster_id is None:
+            clusters.network.run(
+                lambda: remember_clusters(
+                    clusters.target,
+                    flow.name,
+                    source_id=clusters.source.wire.cluster_id,
+                    target_id=clusters.target.wire.cluster_id,
+                )
+            )
+        self._known = dict(state.pairs)
+        self._remembered = dict(state.pairs)
+        self.report = RunReport(
+            flow=flow.name,
+            run=self._options.holder.run_id,
+            holder=self._options.holder.name,
+            generation=self.generation,
+            began_at=rfc3339(self._clock.time_ms()),
+        )
+
+    # rounds
+
+    def go_on_until_the_end(self) -> None:
+        while True:
+            try:
+                plan = self._plan()
+            except Unreachable as trouble:
+                self._be_patient(str(trouble))
+                continue
+            outcome = self._is_over(plan)
+            if outcome is not None:
+                self.report.outcome = outcome
+                return
+            if not plan.tasks:
+                self._pause(_IDLE_SECONDS)
+                continue
+            self._carry_round(plan)
+
+    def _is_over(self, plan: RoundPlan) -> RunOutcome | None:
+        run_for = self._options.run_for_seconds
+        if run_for is None:
+            return None if plan.tasks else "caught up"
+        return "time over" if self._clock.monotonic() - self._began >= run_for else None
+
+    def _plan(self) -> RoundPlan:
+        plan = self._clusters.network.run(self._plan_round)
+        self._take_stock(plan)
+        return plan
+
+    async def _plan_round(self) -> RoundPlan:
+        flow, source, target = self._flow, self._clusters.source, self._clusters.target
+        await self._clusters.connect()
+        state = await check_turn(target, flow.name, self.generation)
+        landscape = await survey_topics(flow, source, target, state)
+        if landscape.topics.to_create or landscape.topics.to_grow:
+            self._prepare_topics(state)
+            landscape = await survey_topics(flow, source, target, state)
+        self._note_refusals(landscape)
+        await self._remember_pairs(landscape)
+        waiting = self._parked_now()
+        plan = await plan_round(flow, self.generation, source, target, landscape, self._known, waiting)
+        return plan
+
+    def _prepare_topics(self, state: FlowState) -> None:
+        known = frozenset(state.pairs)
+        done = prepare_topics(self._flow, self._source_admin, self._target_admin, known)
+        for topic in done.created:
+            self._say(f"{self._flow.name}: created {topic.name} with {topic.partitions} partitions")
+        for growth in done.grown:
+            self._say(f"{self._flow.name}: {growth.name} grew to {growth.to_partitions} partitions")
+
+    def _note_refusals(self, landscape: Landscape) -> None:
+        refused = [
+            {"topic": r.topic, "reason": r.reason, "remedy": r.remedy} for r in landscape.topics.refused
+        ]
+        for item in refused:
+            if item not in self.report.refused_topics:
+                self._say(
+                    f"{self._flow.name}: left alone {item['topic']}: {item['reason']}; {item['remedy']}"
+                )
+        self.report.refused_topics = refused
+        self.report.notes = list(landscape.topics.notes)
+
+    async def _remember_pairs(self, landscape: Landscape) -> None:
+        """Said before the first record: a target topic that goes away later is then known to have been ours."""
+        for topic in landscape.topics.mirrored:
+            here, there = landscape.source[topic.source], landscape.target.get(topic.target)
+            if there is None or there.error or here.error:
+                continue
+            before, pair = self._remembered.get(topic.target), pair_of(landscape, topic)
+            if before is not None and (before.target_topic_id, before.source_topic_id) != (
+                pair.target_topic_id,
+                pair.source_topic_id,
+            ):
+                continue  # it was recreated: that is for a person to accept
+            if before is None or before.partitions < pair.partitions:
+                key, value = pair_record(self._flow.name, topic.target, pair)
+                await self._clusters.target.append_plain(FLOWS_TOPIC, key, value)
+                self._remembered[topic.target] = pair
+
+    def _parked_now(self) -> frozenset[TopicPartition]:
+        now = self._clock.monotonic()
+        return frozenset(tp for tp, until in self._parked_until.items() if until > now)
+
+    def _take_stock(self, plan: RoundPlan) -> None:
+        for facts in plan.partitions:
+            mine = self.report.partitions.setdefault(
+                facts.pair.source,
+                PartitionReport(
+                    source=str(facts.pair.source),
+                    target=str(facts.pair.target),
+                    source_from=facts.source_next,
+                    source_next=facts.source_next,
+                    last_stable=facts.last_stable,
+                ),
+            )
+            mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
+            if isinstance(facts.position, Position):
+                mine.repeats_in_all = facts.position.aborted_records
+        for tp, parked in plan.parked.items():
+            mine = self.report.partitions.setdefault(
+                tp,
+                PartitionReport(source=str(tp), target="", source_from=-1, source_next=-1, last_stable=-1),
+            )
+            if mine.parked is None:
+                self._say(f"{self._flow.name}: parked {tp}: {parked}")
+            mine.parked = parked_dict(parked)
+
+    def _carry_round(self, plan: RoundPlan) -> None:
+        results = self._carry(plan.tasks)
+        self.report.rounds += 1
+        self.report.fold(results)
+        self._note_parked(results)
+        for result in results:
+            if result.error is not None:
+                raise result.error
+        if any(r.outcome in ("superseded", "fenced") for r in results):
+            self._clusters.network.run(
+                lambda: check_turn(self._clusters.target, self._flow.name, self.generation)
+            )
+        self._progress.add(self.report.records, self.report.size_bytes)
+        lag = max(plan.lag - sum(row.records for r in results for row in r.rows), 0)
+        line = self._progress.line(self._clock.monotonic() - self._began, lag)
+        if line:
+            self._say(line)
+        self._judge_progress(results)
+
+    def _note_parked(self, results: list[LaneResult]) -> None:
+        again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
+        for row in (row for result in results for row in result.rows):
+            if row.parked is not None:
+                if row.source not in self._parked_until:
+                    self._say(f"{self._flow.name}: parked {row.source}: {row.parked}")
+                self._parked_until[row.source] = again
+            else:
+                self._parked_until.pop(row.source, None)
+
+    def _judge_progress(self, results: list[LaneResult]) -> None:
+        troubles = [r.why for r in results if r.why]
+        troubles += [row.later for r in results for row in r.rows if row.later]
+        if any(r.transactions for r in results) or not troubles:
+            self._fruitless_since, self._fruitless_rounds = None, 0
+            return
+        self._be_patient(troubles[0])
+
+    def _be_patient(self, why: str) -> None:
+        """A cluster that can't be used now may come back; nothing is lost by waiting for it."""
+        now = self._clock.monotonic()
+        if self._fruitless_since is None:
+            self._fruitless_since = now
+            self._say(f"{self._flow.name}: waiting: {why}")
+        if now - self._fruitless_since > _PATIENCE_SECONDS:
+            raise ClusterUnreachable(
+                f"flow {self._flow.name}",
+                rule=f"nothing could be copied for {_PATIENCE_SECONDS:.0f} s: {why}",
+                remedy="nothing is lost: the next run goes on from what is committed",
+            )
+        self._clusters.disconnect()
+        self._fruitless_rounds += 1
+        self._pause(min(0.05 * 2**self._fruitless_rounds, _LONGEST_PAUSE_SECONDS))
+
+    def _pause(self, seconds: float) -> None:
+        self._clusters.network.run(lambda: self._clock.sleep(seconds))
+
+    # the end
+
+    def finish(self, on_report: Callable[[RunReport], None]) -> None:
+        self.report.seconds = self._clock.monotonic() - self._began
+        try:
+            self._clusters.network.run(self._say_ended)
+        except (Unreachable, Doubt, CausewayError) as trouble:
+            # The word that this run ended is courtesy; without it the next run watches for silence.
+            self._say(f"{self._flow.name}: couldn't sign off: {trouble}")
+        on_report(self.report)
+
+    async def _say_ended(self) -> None:
+        await self._clusters.connect()
+        await sign_of_life(self._clusters.target, self._clock, self._flow.name, self.generation, ended=True)

@@ -1,0 +1,133 @@
+"""Beginning and ending a run: whose turn it is, said in `causeway-flows.internal`.
+
+Signs of life are courtesy: they let a second run say who holds the flow instead of taking it. Safety
+never rests on them, or on any clock: a lane's claim fences whoever came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from causeway.brokers.target_log import WireTarget
+from causeway.core.errors import FlowFenced, FlowHeld, Superseded
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, Run, alive_record, clusters_record, fence_record, run_record
+from causeway.core.identity import Generation
+from causeway.core.instants import rfc3339
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Clock
+
+ALIVE_EVERY_SECONDS = 3.0
+_SILENT_AFTER_SECONDS = 12.0
+_LOOK_EVERY_SECONDS = 0.5
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who is running: for people, and to know one's own earlier attempt."""
+
+    name: str
+    run_id: str
+
+
+def refuse_fenced(flow: str, state: FlowState) -> None:
+    if state.fence is not None:
+        raise FlowFenced(
+            "flow",
+            value=flow,
+            rule=f"fenced by {state.fence.by} since {rfc3339(state.fence.since_ms)} because: {state.fence.because}",
+            remedy=f'`causeway lift {flow} --because "..."` opens it again',
+        )
+
+
+async def begin_run(
+    target: WireTarget, clock: Clock, flow: Flow, holder: Holder, *, take_over: bool, say: Say
+) -> Generation:
+    """Take the flow's turn, or say who has it.
+
+    :raises FlowFenced: a fence stands.
+    :raises FlowHeld: another run shows signs of life and `take_over` isn't asked for.
+    """
+    state = await target.flow_state(flow.name)
+    refuse_fenced(flow.name, state)
+    other = state.running
+    if other is not None and other.run_id != holder.run_id and not take_over:
+        state = await _wait_for_silence(target, clock, flow.name, other, say)
+    key, value = run_record(
+        flow.name,
+        holder=holder.name,
+        run_id=holder.run_id,
+        lanes=flow.lanes,
+        most_lanes=state.most_lanes,
+        at_ms=clock.time_ms(),
+    )
+    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+
+
+async def _wait_for_silence(target: WireTarget, clock: Clock, flow: str, other: Run, say: Say) -> FlowState:
+    """A run that died left no word: it is dead when it stays silent while we watch, by our own watch."""
+    state = await target.flow_state(flow)
+    sign, deadline = state.last_sign_ms, clock.monotonic() + _SILENT_AFTER_SECONDS
+    say(f"{flow}: {other.holder} holds it since {rfc3339(other.since_ms)}; watching for signs of life")
+    while clock.monotonic() < deadline:
+        await clock.sleep(_LOOK_EVERY_SECONDS)
+        state = await target.flow_state(flow)
+        refuse_fenced(flow, state)
+        now = state.running
+        if now is None:
+            return state
+        if state.last_sign_ms != sign or now.generation != other.generation:
+            raise FlowHeld(
+                "flow",
+                value=flow,
+                rule=f"held by {now.holder} since {rfc3339(now.since_ms)}, alive at {rfc3339(state.last_sign_ms)}",
+                remedy="wait for it, or take over with --take-over",
+            )
+    say(f"{flow}: {other.holder} is silent since {rfc3339(sign)}, going on in its place")
+    return state
+
+
+async def check_turn(target: WireTarget, flow: str, generation: Generation) -> FlowState:
+    """:raises FlowFenced: | :raises Superseded: it isn't this run's turn any more."""
+    state = await target.flow_state(flow)
+    refuse_fenced(flow, state)
+    if state.generation != generation:
+        who = state.run.holder if state.run else "a fence that was lifted"
+        since = rfc3339(state.run.since_ms) if state.run else "now"
+        raise Superseded(
+            "flow",
+            value=flow,
+            rule=f"{who} took over since {since} (generation {state.generation}, this run's is {generation})",
+            remedy="nothing to do: the newer run goes on from what this one committed",
+        )
+    return state
+
+
+async def sign_of_life(
+    target: WireTarget, clock: Clock, flow: str, generation: Generation, *, ended: bool
+) -> None:
+    key, value = alive_record(flow, generation=generation, ended=ended, at_ms=clock.time_ms())
+    await target.append_plain(FLOWS_TOPIC, key, value)
+
+
+async def write_fence(
+    target: WireTarget, clock: Clock, flow: Flow, *, fenced: bool, by: str, because: str
+) -> Generation:
+    state = await target.flow_state(flow.name)
+    key, value = fence_record(
+        flow.name,
+        fenced=fenced,
+        by=by,
+        because=because,
+        most_lanes=max(state.most_lanes, flow.lanes),
+        at_ms=clock.time_ms(),
+    )
+    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+
+
+async def remember_clusters(target: WireTarget, flow: str, *, source_id: str, target_id: str) -> None:
+    key, value = clusters_record(flow, source=source_id, target=target_id)
+    await target.append_plain(FLOWS_TOPIC, key, value)

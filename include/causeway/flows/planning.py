@@ -1,0 +1,210 @@
+"""Plan a round: read topics, positions and ends once, decide what each lane has to do.
+
+The number of requests grows with brokers, not with partitions: one for the topics of each cluster,
+one for all positions, one to each leader for the ends and one for the starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.kafka_errors import error_name
+from causeway.core.lane_task import Parked, StartAt
+from causeway.core.offset_map import MAP_PARTITIONS
+from causeway.core.ports import LogEnd, Refused
+from causeway.core.position import Position
+from causeway.core.round_plan import (
+    PartitionFacts,
+    RoundPlan,
+    plan_tasks,
+    topic_is_gone,
+    topic_was_recreated,
+)
+from causeway.core.topics import MirroredTopic, TopicFacts, TopicPlan, plan_topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landscape:
+    """Both clusters' topics at one moment, and what the flow makes of them."""
+
+    source: dict[str, TopicMetadata]
+    target: dict[str, TopicMetadata]
+    topics: TopicPlan
+
+
+async def survey_topics(flow: Flow, source: WireLogReader, target: WireTarget, state: FlowState) -> Landscape:
+    source_topics = await source.wire.topics(None)
+    target_topics = await target.wire.topics(None)
+    plan = plan_topics(flow, _facts(source_topics), _facts(target_topics), frozenset(state.pairs))
+    return Landscape(source=source_topics, target=target_topics, topics=plan)
+
+
+def _facts(topics: dict[str, TopicMetadata]) -> list[TopicFacts]:
+    return [
+        TopicFacts(t.name, len(t.leaders), (), t.is_internal)
+        for t in topics.values()
+        if not t.error or t.error == Code.LEADER_NOT_AVAILABLE
+    ]
+
+
+def pair_of(landscape: Landscape, topic: MirroredTopic) -> KnownPair:
+    return KnownPair(
+        source_topic=topic.source,
+        source_topic_id=landscape.source[topic.source].topic_id,
+        target_topic_id=landscape.target[topic.target].topic_id,
+        partitions=topic.partitions,
+    )
+
+
+async def plan_round(
+    flow: Flow,
+    generation: Generation,
+    source: WireLogReader,
+    target: WireTarget,
+    landscape: Landscape,
+    known: dict[str, KnownPair],
+    waiting: frozenset[TopicPartition] = frozenset(),
+) -> RoundPlan:
+    """`known` are the pairs that this flow had written before this run began, by target topic.
+
+    `waiting` source partitions are parked and not tried in this round.
+    """
+    parked: dict[TopicPartition, Parked] = {}
+    later: dict[TopicPartition, str] = {}
+    pairs = _pairs(flow, landscape, known, parked, later)
+    facts = await _read_facts(flow, source, target, pairs, known, later)
+    now_ms = target.wire.network.time_ms()
+    ready = [f for f in facts if f.pair.source not in waiting]
+    return RoundPlan(
+        tasks=plan_tasks(
+            flow, generation, ready, now_ms=now_ms, map_partitions=_map_partitions(flow, landscape)
+        ),
+        partitions=tuple(facts),
+        parked=parked,
+        later=later,
+        notes=landscape.topics.notes,
+    )
+
+
+def _map_partitions(flow: Flow, landscape: Landscape) -> int:
+    found = landscape.target.get(flow.map_topic)
+    return len(found.leaders) if found else MAP_PARTITIONS
+
+
+def _pairs(
+    flow: Flow,
+    landscape: Landscape,
+    known: dict[str, KnownPair],
+    parked: dict[TopicPartition, Parked],
+    later: dict[TopicPartition, str],
+) -> list[Pair]:
+    pairs: list[Pair] = []
+    for topic in landscape.topics.mirrored:
+        here, there = landscape.source[topic.source], landscape.target.get(topic.target)
+        partitions = [TopicPartition(topic.source, p) for p in range(topic.partitions)]
+        verdict = _judge_topic(flow, topic, here, there, known.get(topic.target))
+        if isinstance(verdict, Parked):
+            parked.update(dict.fromkeys(partitions, verdict))
+        elif isinstance(verdict, str):
+            later.update(dict.fromkeys(partitions, verdict))
+        else:
+            pairs.extend(
+                Pair(
+                    source=tp,
+                    target=TopicPartition(topic.target, tp.partition),
+                    source_topic_id=here.topic_id,
+                    target_topic_id=verdict.topic_id,
+                )
+                for tp in partitions
+            )
+    return pairs
+
+
+def _judge_topic(
+    flow: Flow,
+    topic: MirroredTopic,
+    here: TopicMetadata,
+    there: TopicMetadata | None,
+    known: KnownPair | None,
+) -> TopicMetadata | Parked | str:
+    """The target's topic if copying may begin; committed offsets go with a topic, so ids must tell."""
+    if there is None or there.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+        return topic_is_gone(flow.name, topic.source, topic.target) if known else "waits for its target topic"
+    if here.error or there.error:
+        return error_name(here.error or there.error)
+    if known and known.source_topic == topic.source:
+        if known.target_topic_id != there.topic_id:
+            return topic_was_recreated(
+                flow.name, topic.target, topic.source, known.target_topic_id, there.topic_id
+            )
+        if known.source_topic_id != here.topic_id:
+            return topic_was_recreated(
+                flow.name, topic.source, topic.source, known.source_topic_id, here.topic_id
+            )
+    return there
+
+
+async def _read_facts(
+    flow: Flow,
+    source: WireLogReader,
+    target: WireTarget,
+    pairs: list[Pair],
+    known: dict[str, KnownPair],
+    later: dict[TopicPartition, str],
+) -> list[PartitionFacts]:
+    if not pairs:
+        return []
+    positions = await target.positions(flow.group, [p.target for p in pairs], stable=False)
+    partitions = [p.source for p in pairs]
+    ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
+    log_starts = await source.log_starts(partitions)
+    fresh = [p.source for p in pairs if not isinstance(positions[p.target], Position)]
+    starts = await _resolve_start(flow, source, fresh, ends)
+    facts: list[PartitionFacts] = []
+    for pair in pairs:
+        end, log_start = ends[pair.source], log_starts[pair.source]
+        if isinstance(end, Refused) or isinstance(log_start, Refused):
+            later[pair.source] = str(end if isinstance(end, Refused) else log_start)
+            continue
+        before = known.get(pair.target.topic)
+        facts.append(
+            PartitionFacts(
+                pair=pair,
+                position=positions[pair.target],
+                log_start=log_start,
+                last_stable=end.offset,
+                start=starts.get(pair.source),
+                known=before is not None and pair.target.partition < before.partitions,
+            )
+        )
+    return facts
+
+
+async def _resolve_start(
+    flow: Flow,
+    source: WireLogReader,
+    fresh: list[TopicPartition],
+    ends: dict[TopicPartition, LogEnd | Refused],
+) -> dict[TopicPartition, StartAt]:
+    """Where `latest` and a timestamp are now; the lane commits it before it copies anything."""
+    if flow.start.at == "earliest" or not fresh:
+        return {}
+    found: dict[TopicPartition, LogEnd | Refused] = {}
+    if flow.start.at == "timestamp":
+        assert flow.start.timestamp_ms is not None
+        found = await source.list_offsets(dict.fromkeys(fresh, flow.start.timestamp_ms))
+    starts: dict[TopicPartition, StartAt] = {}
+    for tp in fresh:
+        at, end = found.get(tp), ends[tp]
+        if isinstance(at, LogEnd) and at.offset >= 0:
+            starts[tp] = StartAt(offset=SourceOffset(at.offset), epoch=-1)
+        elif isinstance(end, LogEnd):
+            starts[tp] = StartAt(offset=SourceOffset(end.offset), epoch=end.leader_epoch)
+    return starts

@@ -1,0 +1,169 @@
+"""The driver of a run: what `spark-submit` starts, and what `causeway run` calls.
+
+It plans, carries lanes to the executors and brings their rows back; progress goes to standard output,
+one line each. Endpoints come from the environment (AIRFLOW_CONN_*), never from an argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from causeway.config.connections import resolve_endpoint
+from causeway.config.deployment import Deployment
+from causeway.config.load import load_flows
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput, CausewayError
+from causeway.core.report import RunReport
+from causeway.flows.copy import RunOptions, copy_flow
+from causeway.flows.ownership import Holder, Say
+from causeway.spark.session import carrier, spark_context
+
+PARKED_EXIT_CODE = 5
+INTERRUPTED_EXIT_CODE = 130
+_PARENT_VARIABLE = "CAUSEWAY_PARENT_PID"
+_PARENT_CHECK_SECONDS = 0.5
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit codes as in causeway.core.errors."""
+    options = _parse(arguments)
+    _watch_parent(os.environ)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        deployment = load_flows(options.file)
+        deployment.flow(options.flow)
+        report = run(
+            deployment,
+            options.flow,
+            endpoints_from(deployment, options.flow, os.environ),
+            RunOptions(
+                holder=Holder(name=options.holder, run_id=options.run_id or options.holder),
+                run_for_seconds=None if options.until_caught_up else options.run_for,
+                take_over=options.take_over,
+            ),
+            say=_print,
+            report_path=options.report,
+        )
+    except KeyboardInterrupt:
+        _print("causeway: interrupted; what was committed stays, the next run goes on from there")
+        return INTERRUPTED_EXIT_CODE
+    except CausewayError as error:
+        _print(f"causeway: error: {error}")
+        return error.exit_code
+    return PARKED_EXIT_CODE if report.parked else 0
+
+
+def run(
+    deployment: Deployment,
+    flow_name: str,
+    endpoints: tuple[ClusterEndpoint, ClusterEndpoint],
+    options: RunOptions,
+    *,
+    say: Say,
+    report_path: Path | None = None,
+) -> RunReport:
+    """One run of a flow through Spark; the report is on disk before this returns or raises."""
+    source, target = endpoints
+
+    def keep(report: RunReport) -> None:
+        if report_path is not None:
+            write_report(report, report_path)
+
+    with spark_context(f"causeway {flow_name}") as context:
+        report = copy_flow(
+            deployment.flow(flow_name),
+            source,
+            target,
+            carrier(context, source, target),
+            options,
+            say,
+            on_report=keep,
+        )
+    say(_last_line(report))
+    return report
+
+
+def endpoints_from(
+    deployment: Deployment, flow_name: str, environ: Mapping[str, str]
+) -> tuple[ClusterEndpoint, ClusterEndpoint]:
+    flow = deployment.flow(flow_name)
+    source, target = (
+        resolve_endpoint(
+            alias,
+            deployment.clusters[alias].connection_id,
+            environ,
+            lambda _: None,
+            insecure=deployment.clusters[alias].insecure,
+        )
+        for alias in (flow.source, flow.target)
+    )
+    return source, target
+
+
+def default_holder(kind: str) -> str:
+    return f"{kind} on {socket.gethostname()} pid {os.getpid()}"
+
+
+def write_report(report: RunReport, path: Path) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(report.as_dict(), indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def _last_line(report: RunReport) -> str:
+    parked = f", {len(report.parked)} partitions parked" if report.parked else ""
+    nothing = "nothing new, nothing written" if report.records == 0 else f"{report.records:,} records"
+    return f"{report.flow}: {report.outcome}: {nothing}, lag {report.lag:,}{parked}, {report.seconds:.1f} s"
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="copy_flow", description="Copy one flow with Spark.")
+    parser.add_argument("flow")
+    parser.add_argument("--file", type=Path, required=True, help="flows.yaml")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--until-caught-up", action="store_true", help="end when nothing is left (the default)")
+    mode.add_argument("--run-for", type=float, metavar="SECONDS", help="follow the source for so long")
+    parser.add_argument("--take-over", action="store_true", help="even if another run holds the flow")
+    parser.add_argument("--holder", default=default_holder("spark"), help="who runs, for people")
+    parser.add_argument("--run-id", default=str(uuid.uuid4()), help="the same for a repeated try of one run")
+    parser.add_argument("--report", type=Path, help="where to write the run's report")
+    options = parser.parse_args(arguments)
+    if options.run_for is not None and options.run_for <= 0:
+        parser.error(str(BadInput("--run-for", value=options.run_for, rule="must be more than 0 seconds")))
+    return options
+
+
+def _watch_parent(environ: Mapping[str, str]) -> None:
+    """A driver whose Airflow task was killed must not go on beside the task's next try."""
+    if _PARENT_VARIABLE not in environ:
+        return
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PARENT_CHECK_SECONDS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="watch-parent", daemon=True).start()
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,71 @@
+"""The Spark application of a run: one context, one action a round, nothing repeated behind our back.
+
+A SparkContext is enough: lanes are values, results are small, there is no shuffle and no DataFrame.
+Under `spark-submit` everything that was set there stays; what is missing gets the defaults below.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.spark.executor import LanePayload, carry_lanes
+from causeway.spark.shipping import package_zip
+
+_DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.eventLog.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_FIXED = {
+    # The claim makes repeated tasks harmless; not repeating them keeps the log readable.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.dynamicAllocation.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.redaction.regex": "(?i)secret|password|passwd|token|sasl|ssl|jaas|keytab|passphrase|oauth|private",
+}
+
+
+@contextmanager
+def spark_context(name: str) -> Iterator[SparkContext]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf().setAppName(name)
+    for key, value in _DEFAULTS.items():
+        conf.setIfMissing(key, value)
+    for key, value in _FIXED.items():
+        conf.set(key, value)
+    context = SparkContext(conf=conf)
+    try:
+        if not context.master.startswith("local"):
+            context.addPyFile(str(package_zip(Path(context.getConf().get("spark.local.dir", "/tmp")))))  # noqa: S108
+        yield context
+    finally:
+        context.stop()
+
+
+def carrier(
+    context: SparkContext, source: ClusterEndpoint, target: ClusterEndpoint
+) -> Callable[[Sequence[LaneTask]], list[LaneResult]]:
+    """One lane is one task of one job; lanes outnumber slots, so that Spark balances them."""
+
+    def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
+        payloads = [LanePayload(task, source, target) for task in tasks]
+        results: list[LaneResult] = (
+            context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
+        )
+        return results
+
+    return carry
