@@ -29,7 +29,6 @@ _START = Struct(">IbB")
 _TIMESTAMP = Struct(">q")
 _SIZE = Struct(">i")
 _CRC_FROM = 16
-_INT64_MAX = (1 << 63) - 1
 
 
 class Message(NamedTuple):
@@ -76,8 +75,10 @@ def _place(inner: list[Message], wrapper: BatchHead) -> list[Message]:
         for message in inner
     ]
     offsets = [message.offset for message in placed]
-    if offsets[0] < 0 or offsets[-1] > _INT64_MAX or sorted(set(offsets)) != offsets:
+    if offsets[0] < 0 or sorted(set(offsets)) != offsets:
         raise Malformed("offsets inside a compressed message don't rise")
+    if offsets[-1] > wrapper.base_offset:
+        raise Malformed(f"offset {offsets[-1]} is inside a message that ends at {wrapper.base_offset}")
     return placed
 
 

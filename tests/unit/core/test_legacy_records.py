@@ -88,6 +88,13 @@ def test_in_magic_0_offsets_inside_are_absolute_and_there_is_no_timestamp(codec,
     assert read(data) == [Record(offset, -1, b"k", b"v") for offset in (40, 42, 43)]
 
 
+def test_in_magic_0_the_wrappers_offset_moves_nothing_and_is_the_bound():
+    inner = [message(offset, None, b"v", magic=0) for offset in (40, 42)]
+    assert [r.offset for r in read(wrapped(43, inner, Codec.GZIP, magic=0))] == [40, 42]
+    with pytest.raises(CorruptBatch, match="offset 42 is inside a message that ends at 41"):
+        read(wrapped(41, inner, Codec.GZIP, magic=0))
+
+
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
 def test_in_magic_1_offsets_inside_count_back_from_the_wrappers(codec):
     inner = [message(relative, b"k", b"v", timestamp=70 + relative) for relative in (0, 2, 3)]
