@@ -16,8 +16,9 @@ class Refusal(ValueError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be."""
-    matches = difflib.get_close_matches(name[:100].lower(), sorted(known), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    spelled = {each.lower(): each for each in sorted(known)}
+    matches = difflib.get_close_matches(name[:100].lower(), spelled, n=1, cutoff=0.6)
+    return spelled[matches[0]] if matches else None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

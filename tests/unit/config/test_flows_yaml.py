@@ -1,0 +1,219 @@
+"""What flows.yaml means when it is right: MirrorMaker 2's defaults, our units, read-only values."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from causeway.config.deployment import Deployment, FlowGroups, FlowSchedule
+from causeway.config.load import load_flows
+from causeway.core.errors import UnknownName
+from causeway.core.flow import CopyLimits, Start
+from causeway.core.naming import IdentityNaming, PrefixNaming
+
+SHIPPED = Path(__file__).parents[3] / "include" / "flows.yaml"
+LEAST = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc, insecure: true}
+flows:
+  a: {source: sf, target: nyc}
+"""
+
+
+def loaded(tmp_path: Path, content: str) -> Deployment:
+    path = tmp_path / "flows.yaml"
+    path.write_text(content)
+    return load_flows(path)
+
+
+def with_key(tmp_path: Path, line: str) -> Deployment:
+    return loaded(tmp_path, LEAST.replace("target: nyc}", f"target: nyc, {line}}}"))
+
+
+def test_the_shipped_file_is_the_demo() -> None:
+    deployment = load_flows(SHIPPED)
+    flow, schedule = deployment.flows["sf_to_nyc"], deployment.schedules["sf_to_nyc"]
+    assert list(deployment.flows) == ["sf_to_nyc"]
+    assert (flow.source, flow.target, flow.lanes) == ("sf", "nyc", 16)
+    assert flow.naming == PrefixNaming("sf", ".")
+    assert [
+        t
+        for t in ("orders", "payments-eu", "events-lz4", "ledger", "quiet", "clicks")
+        if flow.topics.matches(t)
+    ]
+    assert not flow.topics.matches("payments")
+    assert (schedule.schedule, schedule.run_for_seconds) == ("@continuous", 600.0)
+    assert deployment.clusters["sf"].connection_id == "kafka_sf"
+
+
+def test_the_shipped_file_shows_the_defaults_that_the_code_has(tmp_path: Path) -> None:
+    """The commented lines of the file are what holds without them."""
+    lines = SHIPPED.read_text().splitlines()
+    shown = [line.split("#", 2)[1] for line in lines if line.startswith("    # ") and "[...]" not in line]
+    keys = [text for text in shown if text.split(":")[0].strip() in COMMENTED]
+    assert len(keys) == len(COMMENTED)
+    block = "\n".join(f"    {text.strip()}" for text in keys)
+    spelled = loaded(
+        tmp_path,
+        LEAST.replace("a: {source: sf, target: nyc}", f"a:\n    source: sf\n    target: nyc\n{block}"),
+    )
+    assert spelled == dataclasses.replace(loaded(tmp_path, LEAST), file=spelled.file)
+
+
+COMMENTED = {
+    "topics.exclude",
+    "replication.policy.separator",
+    "replication.factor",
+    "transaction.max.bytes",
+    "transaction.max.time",
+    "groups",
+    "groups.exclude",
+    "sync.group.offsets.enabled",
+}
+
+
+def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> None:
+    deployment = loaded(tmp_path, LEAST)
+    flow = deployment.flow("a")
+    assert flow.topics.include == (".*",)
+    assert flow.topics.exclude == (r".*[\-\.]internal", r".*\.replica", r"__.*")
+    assert flow.start == Start("earliest")
+    assert flow.lanes == 16
+    assert flow.replication_factor is None
+    assert flow.limits == CopyLimits()
+    assert len(flow.config_properties_exclude) == 6
+    assert r"min\.insync\.replicas" in flow.config_properties_exclude
+    assert deployment.groups["a"] == FlowGroups(
+        include=(".*",), exclude=("console-consumer-.*", "connect-.*", "__.*"), sync_offsets=False
+    )
+    assert deployment.schedules["a"] == FlowSchedule(
+        schedule=None, run_for_seconds=None, pool="default_pool", retries=2, retry_delay_seconds=30.0
+    )
+    assert not deployment.clusters["sf"].insecure
+    assert deployment.clusters["nyc"].insecure
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("earliest", Start("earliest")),
+        ("latest", Start("latest")),
+        ("2026-01-01T00:00:00Z", Start("timestamp", 1767225600000)),
+        ("2026-01-01T02:00:00+02:00", Start("timestamp", 1767225600000)),
+        ("2025-12-31T19:00:00.25-05:00", Start("timestamp", 1767225600250)),
+        ("1970-01-01T00:00:00.0019Z", Start("timestamp", 1)),
+        ("'2026-01-01 00:00:00z'", Start("timestamp", 1767225600000)),
+    ],
+)
+def test_start_is_a_moment_with_its_zone(tmp_path: Path, text: str, start: Start) -> None:
+    assert with_key(tmp_path, f"start: {text}").flow("a").start == start
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30s", 30.0), ("10m", 600.0), ("2h", 7200.0), ("1d", 86400.0), ("1500ms", 1.5)]
+)
+def test_durations_have_units(tmp_path: Path, text: str, seconds: float) -> None:
+    assert with_key(tmp_path, f"run_for: {text}").schedules["a"].run_for_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64KiB", 65536), ("16MiB", 1 << 24), ("1GiB", 1 << 30), ("70000B", 70000)]
+)
+def test_sizes_have_units_and_a_fetch_is_no_larger_than_a_transaction(
+    tmp_path: Path, text: str, size: int
+) -> None:
+    limits = with_key(tmp_path, f"transaction.max.bytes: {text}").flow("a").limits
+    assert limits.transaction_bytes == size
+    assert limits.fetch_bytes == min(size, 1 << 24)
+
+
+@pytest.mark.parametrize(
+    "text", ["@continuous", "@hourly", "*/5 * * * *", "0 9-17/2 1,15 jan-jun mon", "59 23 31 12 7"]
+)
+def test_schedules_are_presets_or_cron_lines(tmp_path: Path, text: str) -> None:
+    assert with_key(tmp_path, f"schedule: '{text}'").schedules["a"].schedule == text
+
+
+def test_follow_is_the_continuous_schedule(tmp_path: Path) -> None:
+    assert with_key(tmp_path, "follow: true").schedules["a"].schedule == "@continuous"
+    assert (
+        with_key(tmp_path, "follow: true, schedule: '@continuous'").schedules["a"].schedule == "@continuous"
+    )
+    assert with_key(tmp_path, "follow: false").schedules["a"].schedule is None
+
+
+def test_naming_follows_the_policy(tmp_path: Path) -> None:
+    assert with_key(tmp_path, "replication.policy: identity").flow("a").naming == IdentityNaming()
+    dashed = with_key(tmp_path, "replication.policy.separator: '-'").flow("a").naming
+    assert dashed.target_topic("orders") == "sf-orders"
+
+
+@pytest.mark.parametrize(("number", "kept"), [(-1, None), (1, 1), (3, 3)])
+def test_replication_factor_minus_one_is_the_targets_own(
+    tmp_path: Path, number: int, kept: int | None
+) -> None:
+    assert with_key(tmp_path, f"replication.factor: {number}").flow("a").replication_factor == kept
+
+
+def test_words_that_yaml_1_1_would_turn_into_something_else_stay_words(tmp_path: Path) -> None:
+    topics = (
+        with_key(tmp_path, "topics: [no, on, 0x1f, 1_0, 12:30, 1e3, 2026-01-01, 'true']").flow("a").topics
+    )
+    assert topics.include == ("no", "on", "0x1f", "1_0", "12:30", "1e3", "2026-01-01", "true")
+
+
+def test_identity_flows_both_ways_may_share_no_topic(tmp_path: Path) -> None:
+    both = """\
+  a: {source: sf, target: nyc, replication.policy: identity, topics: [orders, ledger]}
+  b: {source: nyc, target: sf, replication.policy: identity, topics: ["payments-.*"]}
+"""
+    deployment = loaded(tmp_path, LEAST.replace("  a: {source: sf, target: nyc}\n", both))
+    assert list(deployment.flows) == ["a", "b"]
+
+
+def test_prefix_flows_both_ways_are_no_cycle(tmp_path: Path) -> None:
+    deployment = loaded(tmp_path, LEAST + "  b: {source: nyc, target: sf}\n")
+    assert deployment.flow("b").naming == PrefixNaming("nyc", ".")
+
+
+def test_an_unknown_flow_has_a_nearest_name(tmp_path: Path) -> None:
+    deployment = loaded(tmp_path, LEAST.replace("  a:", "  sf_to_nyc:"))
+    with pytest.raises(
+        UnknownName, match=r"flow = sf_to_ny: .*no such flow; did you mean sf_to_nyc\? known: sf_to_nyc"
+    ):
+        deployment.flow("sf_to_ny")
+    with pytest.raises(UnknownName, match=r"flow = zzz: .*; known: sf_to_nyc"):
+        deployment.flow("zzz")
+
+
+def test_nobody_can_change_a_deployment(tmp_path: Path) -> None:
+    deployment = loaded(tmp_path, LEAST)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        deployment.file = "x"  # type: ignore[misc]
+    for mapping in (deployment.flows, deployment.schedules, deployment.clusters, deployment.groups):
+        with pytest.raises(TypeError):
+            mapping["a"] = None  # type: ignore[index]
+
+
+def test_a_flow_travels_to_an_executor(tmp_path: Path) -> None:
+    flow = loaded(tmp_path, LEAST).flow("a")
+    flow.topics.matches("orders")
+    assert pickle.loads(pickle.dumps(flow)) == flow
+
+
+def test_reading_flows_yaml_imports_neither_airflow_nor_a_client() -> None:
+    """dags/ reads it whenever Airflow parses; what is imported there costs every parse."""
+    code = f"""
+import sys
+from causeway.config.load import load_flows
+load_flows({str(SHIPPED)!r})
+heavy = ("airflow", "kafka", "confluent_kafka", "pyspark", "pendulum", "cramjam", "google_crc32c", "asyncio")
+print(sorted(name for name in sys.modules if name in heavy))
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
