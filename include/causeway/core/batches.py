@@ -59,7 +59,7 @@ class CorruptBatch(ProtocolFault):
     def __init__(self, base_offset: int, reason: str) -> None:
         self.base_offset, self.reason = base_offset, reason
         super().__init__(
-            "record batch at source offset",
+            "record batch at offset",
             value=base_offset,
             rule=reason,
             remedy="look at that partition with kafka-dump-log.sh; nothing was guessed",

@@ -126,7 +126,7 @@ def test_a_changed_byte_behind_the_checksum_is_noticed():
     for position in range(17, len(data)):
         changed = bytearray(data)
         changed[position] ^= 1
-        with pytest.raises(CorruptBatch, match="source offset = 500: its checksum is 0x"):
+        with pytest.raises(CorruptBatch, match="at offset = 500: its checksum is 0x"):
             check_crc(memoryview(changed), parse_head(memoryview(data)))
 
 
@@ -170,4 +170,4 @@ def test_a_control_batch_that_is_no_marker_is_corrupt(batch, reason):
 def test_corruption_travels_between_processes_with_its_facts():
     fault = pickle.loads(pickle.dumps(CorruptBatch(77, "a reason")))
     assert (fault.base_offset, fault.reason) == (77, "a reason")
-    assert str(fault).startswith("record batch at source offset = 77: a reason; ")
+    assert str(fault).startswith("record batch at offset = 77: a reason; ")

@@ -131,7 +131,7 @@ GOOD = message(0, b"k", b"v")
     ],
 )
 def test_a_wrapper_whose_content_cannot_be_is_corrupt(inner, reason):
-    with pytest.raises(CorruptBatch, match=f"source offset = 10: .*{reason}"):
+    with pytest.raises(CorruptBatch, match=f"at offset = 10: .*{reason}"):
         read(wrapped(10, inner, Codec.GZIP))
 
 

@@ -171,7 +171,7 @@ def test_a_batch_that_inflates_over_the_limit_is_corrupt():
     data = encode_batch([Record(0, 0, None, bytes(10_000))], codec=Codec.ZSTD, **OURS)
     batch, head = only(data)
     assert len(decode_records(batch, head)) == 1
-    with pytest.raises(CorruptBatch, match="source offset = 0: decompressed size over 9999 bytes"):
+    with pytest.raises(CorruptBatch, match="at offset = 0: decompressed size over 9999 bytes"):
         decode_records(batch, head, limit_bytes=9_999)
 
 
