@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test lock clean
+.PHONY: help setup check test demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,6 +28,12 @@ check: setup ## format, lint, types, layers
 
 test: setup ## every test
 	@$(BIN)/pytest
+
+demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
+	@$(BIN)/python -m causeway.entrypoints.demo up
+
+demo-down: ## stop what the demo left running
+	@$(BIN)/python -m causeway.entrypoints.demo down
 
 clean: ## forget the environment, the jars and the lab's data
 	@rm -rf $(VENV) .causeway

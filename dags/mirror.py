@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pendulum
 from airflow.sdk import DAG, Asset, get_parsing_context, task
-
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
 from causeway.entrypoints import airflow_tasks
@@ -27,8 +27,10 @@ BY_HAND = os.environ.get("CAUSEWAY_SCHEDULES") == "off"
 
 def mirror_dag(deployment: Deployment, name: str) -> DAG:
     flow, schedule = deployment.flows[name], deployment.schedules[name]
-    connections = [deployment.clusters[alias].connection_id for alias in (flow.source, flow.target)]
-    retried = {"retries": schedule.retries, "retry_delay": timedelta(seconds=schedule.retry_delay_seconds)}
+    retried: dict[str, Any] = {
+        "retries": schedule.retries,
+        "retry_delay": timedelta(seconds=schedule.retry_delay_seconds),
+    }
     asset = Asset(f"causeway_{name}")
     with DAG(
         dag_id=f"mirror__{name}",
@@ -46,7 +48,6 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
             task_id="copy",
             flow=name,
             flows_file=FLOWS_FILE,
-            connections=connections,
             application=str(PROJECT / "spark_jobs" / "copy_flow.py"),
             **retried,
         )

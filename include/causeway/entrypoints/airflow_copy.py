@@ -5,31 +5,36 @@ Invariants
      environment of the spark-submit process, as AIRFLOW_CONN_*. Never in arguments, Spark settings,
      rendered fields or XCom; each secret value is masked in the logs before anything else happens.
   b. That environment holds nothing of Airflow's own (database, signing keys) and no other connection.
-  c. Killing the task kills the driver: spark-submit becomes the driver's JVM, in the task's process group.
-     If the task itself is killed with -9, the driver sees that CAUSEWAY_PARENT_PID is gone, and ends.
+  c. Killing the task kills the driver: spark-submit becomes the driver's JVM, and Spark's Python processes
+     end with that. If the task itself is killed with -9, the kernel ends the JVM (elsewhere than on Linux
+     the driver does: it watches CAUSEWAY_PARENT_PID).
   d. Bad input, a flow held by somebody else and a broken protocol fail at once; the rest may be retried.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
-from airflow.sdk.log import mask_secret
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
+from causeway import lab
+from causeway.config.connections import environment_variable
+from causeway.config.load import load_flows
 from causeway.config.units import parse_duration_seconds
+from causeway.entrypoints.airflow_connections import HandedOver, hand_over
+from causeway.entrypoints.airflow_failures import failing_as_airflow_does, failure_of
 from causeway.entrypoints.run_report import report_path
 
 SPARK_CONNECTION = "spark_local"
-LOCAL_MASTER = "local[*]"
+LOCAL_SPARK = '{"conn_type": "spark", "host": "local[*]"}'
 
 PARKED = 5
 MEANINGS = {
@@ -40,7 +45,6 @@ MEANINGS = {
     6: "the clusters contradict the protocol",
 }
 """The exit codes of causeway.core.errors."""
-_NOT_WORTH_A_RETRY = frozenset({2, 4, 6})
 
 SPARK_SETTINGS = {
     # Correctness doesn't need these three (the lanes fence each other); they keep repeated work away.
@@ -54,32 +58,32 @@ SPARK_SETTINGS = {
     # A driver that mostly waits for Python: starts seconds earlier, in less memory.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-_SECRET_KEY = re.compile(r"password|secret|token|jaas|key\.pem|keystore|private", re.IGNORECASE)
-_SHORTEST_SECRET_LINE = 8
 _OF_AIRFLOW = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW")
 
 
 class CopyHook(SparkSubmitHook):  # type: ignore[misc]  # airflow is not typed for us
     """spark-submit with an environment of our making, in client mode."""
 
-    def __init__(self, *, secrets_environment: Mapping[str, str], **submit: Any) -> None:
+    def __init__(self, *, handed_over: HandedOver, **submit: Any) -> None:
         super().__init__(deploy_mode="client", **submit)
-        self._secrets_environment = dict(secrets_environment)
+        self._handed_over = handed_over
 
-    def _resolve_connection(self) -> dict[str, Any]:
-        """An unknown connection means this machine; the provider's answer would be YARN."""
-        resolved: dict[str, Any] = super()._resolve_connection()
-        try:
-            self.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            resolved["master"] = LOCAL_MASTER
-        return resolved
+    def _get_spark_binary_path(self) -> list[str]:
+        found: list[str] = super()._get_spark_binary_path()
+        return [*tied_to_this_process(), *found] if sys.platform == "linux" else found
 
     def submit(self, application: str = "", **popen: Any) -> str | None:
         # Not the provider's env_vars: on YARN and Kubernetes those become arguments.
-        environment = driver_environment(self._connection["master"]) | self._secrets_environment
+        environment = {
+            **driver_environment(self._connection["master"]),
+            **self._handed_over.environment,
+        }
         answer: str | None = super().submit(application, env=environment, **popen)
         return answer
+
+    def _process_spark_submit_log(self, lines: Iterator[str]) -> None:
+        # Airflow masks the task's log, but not the copy of it on the worker's own output (seen in 3.3.2).
+        super()._process_spark_submit_log(self._handed_over.redact(line) for line in lines)
 
     @property
     def exit_code(self) -> int | None:
@@ -93,22 +97,27 @@ class CopyHook(SparkSubmitHook):  # type: ignore[misc]  # airflow is not typed f
 class CopyOperator(SparkSubmitOperator):  # type: ignore[misc]  # airflow is not typed for us
     """Runs spark_jobs/copy_flow.py for one flow; returns the path of the run's report."""
 
-    def __init__(self, *, flow: str, flows_file: Path, connections: Sequence[str], **operator: Any) -> None:
-        super().__init__(conn_id=SPARK_CONNECTION, conf=dict(SPARK_SETTINGS), name=f"causeway {flow}", **operator)
-        self.flow, self.flows_file, self.connections = flow, str(flows_file), tuple(connections)
+    def __init__(self, *, flow: str, flows_file: Path, **operator: Any) -> None:
+        super().__init__(
+            conn_id=SPARK_CONNECTION, conf=dict(SPARK_SETTINGS), name=f"causeway {flow}", **operator
+        )
+        self.flow, self.flows_file = flow, str(flows_file)
 
     def execute(self, context: Any) -> str:
         task = context["ti"]
         report = report_path(self.flow, task.run_id, task.try_number)
         report.parent.mkdir(parents=True, exist_ok=True)
         arguments = [self.flow, "--file", self.flows_file, *mode_arguments(context["params"])]
-        arguments += ["--holder", f"airflow {task.run_id} try {task.try_number}", "--report", str(report)]
+        # A second try has the run id of the first, so it needs not wait for that one's silence.
+        arguments += ["--run-id", f"{task.dag_id} {task.run_id}", "--report", str(report)]
+        arguments += ["--holder", f"airflow {task.run_id} try {task.try_number}"]
+        let_spark_run_here()
         hook = CopyHook(
             conn_id=self._conn_id,
             conf=self.conf,
             name=self.name,
             application_args=arguments,
-            secrets_environment=kafka_environment(self.connections),
+            handed_over=handed_over(self.flow, self.flows_file),
         )
         self._hook = hook
         try:
@@ -118,6 +127,13 @@ class CopyOperator(SparkSubmitOperator):  # type: ignore[misc]  # airflow is not
                 raise failure(hook.exit_code, hook.last_words) from None
             self.log.warning("partitions are parked; the others went on, the report says which and why")
         return str(report)
+
+
+def handed_over(flow_name: str, flows_file: str) -> HandedOver:
+    deployment = load_flows(flows_file)
+    flow = deployment.flow(flow_name)
+    with failing_as_airflow_does():
+        return hand_over(deployment, (flow.source, flow.target))
 
 
 def mode_arguments(params: Mapping[str, Any]) -> list[str]:
@@ -134,8 +150,7 @@ def failure(exit_code: int | None, last_words: str) -> AirflowException:
         why = f"killed by signal {-exit_code}"
     else:
         why = f"exit code {exit_code}: {MEANINGS.get(exit_code or 0, 'the driver broke down')}"
-    final = exit_code in _NOT_WORTH_A_RETRY
-    return (AirflowFailException if final else AirflowException)(f"copy ended, {why}; {last_words}")
+    return failure_of(exit_code)(f"copy ended, {why}; {last_words}")
 
 
 def driver_environment(master: str) -> dict[str, str]:
@@ -147,30 +162,14 @@ def driver_environment(master: str) -> dict[str, str]:
     return {"PYSPARK_PYTHON": sys.executable} | here | kept | ours
 
 
-def kafka_environment(connection_ids: Sequence[str]) -> dict[str, str]:
-    """The connections as the driver reads them, with their secrets masked in this task's logs from here on.
-
-    :raises AirflowFailException: there is no such connection.
-    """
-    environment = {}
-    for connection_id in connection_ids:
-        try:
-            connection = BaseHook.get_connection(connection_id)
-        except AirflowNotFoundException:
-            variable = f"AIRFLOW_CONN_{connection_id.upper()}"
-            raise AirflowFailException(
-                f"connection = {connection_id}: not known to Airflow; "
-                f"add it under Admin > Connections (type Kafka), or set {variable}"
-            ) from None
-        for secret in secret_values(connection.password, connection.extra_dejson):
-            mask_secret(secret)
-        environment[f"AIRFLOW_CONN_{connection_id.upper()}"] = connection.as_json()
-    return environment
+def let_spark_run_here() -> None:
+    """An unknown Spark connection means this machine; the provider's answer would be YARN."""
+    try:
+        BaseHook.get_connection(SPARK_CONNECTION)
+    except AirflowNotFoundException:
+        os.environ[environment_variable(SPARK_CONNECTION)] = LOCAL_SPARK
 
 
-def secret_values(password: str | None, extra: Mapping[str, Any]) -> list[str]:
-    """What must not show: of a key in PEM also each of its lines, for logs are written in lines."""
-    whole = [password] if password else []
-    whole += [str(value) for key, value in extra.items() if value and _SECRET_KEY.search(key)]
-    lines = [line for value in whole for line in value.splitlines() if len(line) >= _SHORTEST_SECRET_LINE]
-    return list(dict.fromkeys([*whole, *lines]))
+def tied_to_this_process() -> list[str]:
+    """Put in front of a command: the kernel ends it when this process is gone, even by kill -9."""
+    return [sys.executable, "-I", "-S", str(files(lab) / "tied_exec.py"), str(os.getpid())]

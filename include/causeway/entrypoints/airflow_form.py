@@ -11,7 +11,7 @@ _UNITS_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
 def run_form(schedule: FlowSchedule) -> dict[str, Param]:
-    """Typed: Airflow refuses other answers before there is a run. What isn't filled in is as in flows.yaml."""
+    """Typed: Airflow refuses other answers before there is a run. The defaults are those of flows.yaml."""
     run_for = schedule.run_for_seconds
     return {
         "until_caught_up": Param(
@@ -28,10 +28,10 @@ def run_form(schedule: FlowSchedule) -> dict[str, Param]:
             description="Follow the source this long: 30s, 10m, 2h. Empty: until caught up",
         ),
         "take_over": Param(
-            False,
+            default=False,
             type="boolean",
             title="Take over",
-            description="Take the flow from a run that still shows signs of life; that one is fenced off and ends",
+            description="Take the flow from a run that still shows signs of life; that run ends",
         ),
     }
 

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.request import urlopen
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # it comes with Airflow, without types
 
 from causeway.core.errors import CausewayError
 from causeway.entrypoints.airflow_home import MARK, AirflowHome, airflow_environment
@@ -52,7 +52,7 @@ def start_airflow(home: AirflowHome, extra: Mapping[str, str], say: Say) -> None
     say(f"starting {', '.join(COMPONENTS)}")
     started_at = datetime.now(UTC)
     started = {name: _start(home, name, command, environment) for name, command in COMPONENTS.items()}
-    deadline = time.monotonic() + _START_SECONDS
+    deadline, awaited = time.monotonic() + _START_SECONDS, ""
     while missing := _not_yet_healthy(home, started_at):
         _raise_if_ended(home, started)
         if time.monotonic() > deadline:
@@ -61,8 +61,10 @@ def start_airflow(home: AirflowHome, extra: Mapping[str, str], say: Say) -> None
                 rule=f"must be healthy within {_START_SECONDS} s",
                 remedy=f"read {home.directory}/logs",
             )
-        say(f"waiting for {missing}")
-        time.sleep(1)
+        if missing != awaited:
+            say(f"waiting for {missing}, up to {deadline - time.monotonic():.0f} s")
+            awaited = missing
+        time.sleep(0.5)
 
 
 def stop_airflow(home_directory: Path, say: Say) -> int:
@@ -120,7 +122,9 @@ def _migrate(home: AirflowHome, environment: Mapping[str, str]) -> None:
             check=False,
         )
     if ended.returncode:
-        raise AirflowDied("airflow db migrate", value=ended.returncode, rule="must end with 0", remedy=f"read {log}")
+        raise AirflowDied(
+            "airflow db migrate", value=ended.returncode, rule="must end with 0", remedy=f"read {log}"
+        )
 
 
 def _start(

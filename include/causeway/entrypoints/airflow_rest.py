@@ -43,7 +43,9 @@ class AirflowRest:
         return state
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances")["task_instances"]
+        answer: list[dict[str, Any]] = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances")[
+            "task_instances"
+        ]
         return answer
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:

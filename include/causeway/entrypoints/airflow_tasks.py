@@ -7,36 +7,69 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
-from causeway.core.errors import CausewayError
+from causeway.config.load import load_flows
+from causeway.entrypoints.airflow_connections import airflow_endpoint
+from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 from causeway.entrypoints.run_report import parked_line, read_report, report_lines, summary
+
+if TYPE_CHECKING:
+    from causeway.flows.topics import TopicOutcome
 
 log = logging.getLogger("causeway")
 
-_WORTH_A_RETRY = 3
-"""The exit code of ClusterTrouble: the copy task's driver is judged by the same number."""
-
 
 def prepare_topics(flow: str, flows_file: str) -> None:
-    """Makes what is missing on the target, and says what the copy will find."""
+    """Makes what is missing on the target and says what the copy will find, before a Spark is started.
+
+    :raises AirflowException: a cluster can't be used, the flow is fenced, a connection is wrong.
+    """
+    from causeway.flows import clusters, ownership, topics
+
+    deployment = load_flows(flows_file)
+    wanted = deployment.flow(flow)
+    with failing_as_airflow_does():
+        source, target = (airflow_endpoint(deployment, alias) for alias in (wanted.source, wanted.target))
+        with clusters.open_clusters(source, target) as both:
+            clusters.refuse_one_cluster(wanted, both)
+            state = both.network.run(lambda: both.flow_state(wanted))
+            clusters.refuse_other_clusters(wanted, both, state)
+            ownership.refuse_fenced(flow, state)
+        outcome = topics.prepare_topics(wanted, *clusters.admins(source, target), frozenset(state.pairs))
+    for line in topic_lines(outcome):
+        log.info(line)
+    for refused in outcome.refused:
+        log.warning("left alone: %s: %s; %s", refused.topic, refused.reason, refused.remedy)
+
+
+def topic_lines(outcome: TopicOutcome) -> Iterator[str]:
+    partitions = sum(topic.partitions for topic in outcome.mirrored)
+    yield f"{len(outcome.mirrored):,} topics to mirror, {partitions:,} partitions"
+    for new in outcome.created:
+        yield f"created {new.name} with {new.partitions} partitions"
+    for growth in outcome.grown:
+        yield f"{growth.name} grew to {growth.to_partitions} partitions"
+    yield from outcome.notes
 
 
 def publish_report(path: str, *, outlet_events: Any) -> dict[str, Any]:
     """Shows the run's report in the log; XCom and the flow's asset get its summary."""
-    report = read_report(Path(path))
+    with failing_as_airflow_does():
+        report = read_report(Path(path))
     for line in report_lines(report):
         log.info(line)
     short = summary(report, Path(path))
     if short["parked_count"]:
         log.warning("%d partitions are PARKED; see the task `parked`", short["parked_count"])
-    outlet_events[Asset(f"causeway_{short['flow']}")].extra = {k: v for k, v in short.items() if k != "parked"}
+    outlet_events[Asset(f"causeway_{short['flow']}")].extra = {
+        k: v for k, v in short.items() if k != "parked"
+    }
     return short
 
 

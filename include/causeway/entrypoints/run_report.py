@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.core.errors import BadInput
+from causeway.entrypoints.tables import table
 
 Report = Mapping[str, Any]
 
@@ -22,11 +23,11 @@ REPORTS_VARIABLE = "CAUSEWAY_REPORTS"
 SHOWN_TOPICS = 40
 KEPT_PARKED = 20
 KEPT_CHARACTERS = 160
-_NUMBERS = ("records", "bytes", "verbatim", "repacked", "repeats", "lag", "seconds")
+_NUMBERS = ("records", "bytes", "verbatim", "repeats", "lag", "rounds", "transactions", "seconds")
 
 
 def report_path(flow: str, run_id: str, attempt: int) -> Path:
-    """`<folder>/<flow>/<run>.<attempt>.json`; the folder must be one that all workers see (CAUSEWAY_REPORTS)."""
+    """`<folder>/<flow>/<run>.<attempt>.json`; all workers must see the folder (CAUSEWAY_REPORTS)."""
     folder = os.environ.get(REPORTS_VARIABLE) or Path(os.environ.get("AIRFLOW_HOME", "."), "reports")
     return Path(folder) / flow / f"{re.sub(r'[^A-Za-z0-9._+-]', '_', run_id)}.{attempt}.json"
 
@@ -54,6 +55,8 @@ def summary(report: Report, path: Path) -> dict[str, Any]:
         "generation": report["generation"],
         "outcome": report["outcome"],
         **{name: report[name] for name in _NUMBERS},
+        "repacked": sum(report["repacked"].values()),
+        "refused_topics_count": len(report["refused_topics"]),
         "parked_count": len(parked),
         "parked": parked[:KEPT_PARKED],
         "report": str(path),
@@ -64,29 +67,31 @@ def cut(text: str) -> str:
     return text if len(text) <= KEPT_CHARACTERS else f"{text[: KEPT_CHARACTERS - 1]}…"
 
 
-def parked_line(entry: Any) -> str:
-    """A parked partition as one line, whatever facts the driver gave it."""
-    if isinstance(entry, Mapping):
-        facts = [str(value) for key, value in entry.items() if value not in (None, "") and key != "partition"]
-        name = facts.pop(0) if facts else "?"
-        where = f"{name}-{entry['partition']}" if "partition" in entry else name
-        return "; ".join([where, *facts])
-    return str(entry)
+def parked_line(entry: Mapping[str, str]) -> str:
+    return f"{entry['source']}: {entry['reason']}: {entry['facts']}; {entry['remedy']}"
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """The run in lines, for people: what happened, then each topic, the busiest first, then what is parked."""
-    yield (
-        f"{report['flow']}: {report['outcome']}; {report['records']:,} records, {spell_bytes(report['bytes'])} "
-        f"in {report['seconds']:.1f} s; batches {report['verbatim']:,} verbatim, {report['repacked']:,} repacked"
-    )
+    """The run in lines, for people: what happened, the busiest topics, what was left out and why."""
+    size, seconds = spell_bytes(report["bytes"]), report["seconds"]
+    yield f"{report['flow']}: {report['outcome']}; {report['records']:,} records, {size} in {seconds:.1f} s"
+    yield f"{report['rounds']:,} rounds, {report['transactions']:,} transactions"
+    yield f"batches: {report['verbatim']:,} verbatim, {_repacked(report['repacked'])}"
     yield (
         f"generation {report['generation']}; lag {report['lag']:,}; "
         f"default readers saw {report['repeats']:,} records again"
     )
-    yield from _table(_by_topic(report["partitions"]))
+    if report["partitions"]:
+        yield from _by_topic(report["partitions"]).splitlines()
+    for refused in report["refused_topics"]:
+        yield f"LEFT ALONE {refused['topic']}: {refused['reason']}; {refused['remedy']}"
     for entry in report["parked"]:
         yield f"PARKED {parked_line(entry)}"
+
+
+def _repacked(reasons: Mapping[str, int]) -> str:
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+    return f"{sum(reasons.values()):,} repacked" + (f" ({why})" if why else "")
 
 
 def spell_bytes(size: int) -> str:
@@ -98,28 +103,17 @@ def spell_bytes(size: int) -> str:
     return f"{amount:.1f} GiB"
 
 
-def _by_topic(partitions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
+def _by_topic(partitions: Sequence[Mapping[str, Any]]) -> str:
     totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for partition in partitions:
-        row = totals[partition["topic"]]
+        row = totals[partition["source"].rpartition("-")[0]]
         row[0] += 1
-        for place, name in enumerate(("records", "bytes", "lag"), start=1):
+        for place, name in enumerate(("records", "size_bytes", "lag"), start=1):
             row[place] += partition[name]
     busiest = sorted(totals.items(), key=lambda item: (-item[1][1], item[0]))
-    lines = [
-        (topic, f"{count:,}", f"{records:,}", spell_bytes(size), f"{lag:,}")
-        for topic, (count, records, size, lag) in busiest[:SHOWN_TOPICS]
-    ]
-    if len(busiest) > SHOWN_TOPICS:
-        lines.append((f"and {len(busiest) - SHOWN_TOPICS} topics more, in the report", "", "", "", ""))
-    return lines
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    if not rows:
-        return
-    table = [("topic", "partitions", "records", "bytes", "lag"), *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for name, *numbers in table:
-        cells = (f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True))
-        yield "  ".join([f"{name:<{widths[0]}}", *cells]).rstrip()
+    shown = table(
+        ("TOPIC", "PARTITIONS", "RECORDS", "BYTES", "LAG"),
+        [(topic, *numbers) for topic, numbers in busiest[:SHOWN_TOPICS]],
+    )
+    more = len(busiest) - SHOWN_TOPICS
+    return f"{shown}\nand {more} topics more, in the report" if more > 0 else shown
