@@ -30,7 +30,7 @@ Timestamp = tuple[int, int]
 """Type and milliseconds."""
 Headers = Sequence[tuple[str, bytes | None]] | None
 Content = tuple[Timestamp, bytes | None, bytes | None, Headers]
-"""Timestamp, key, value, headers: what must be equal. A plain tuple, so that whole buffers compare at once."""
+"""Timestamp, key, value, headers: what must be equal. Plain tuples: whole buffers compare at once."""
 
 _FIELDS = ("timestamp", "key", "value", "headers")
 _AGREEMENT_RECORDS = 3
@@ -147,13 +147,15 @@ class PartitionComparison:
     _differences: list[Difference] = field(default_factory=list, init=False)
 
     def advance(self, source: RecordBuffer, target: RecordBuffer) -> bool:
-        """Take from the buffers what is decided; True: all is. Before each call, fill them as far as may be."""
-        while len(source) and len(target):
-            self._take_equal(source, target)
-            if not (len(source) and len(target)):
-                break
-            if not self._skip_what_is_gone(source, target):
-                self._judge_heads(source, target)
+        """Take what is decided from the buffers; True: all is. Before each call, fill them as far as may be.
+
+        Heads that differ are judged only in buffers as full as they get: in short ones a lost record and a
+        changed one look alike.
+        """
+        taken = self._take_equal(source, target)
+        are_full = not taken or (source.is_complete and target.is_complete)
+        if len(source) and len(target) and are_full and not self._skip_what_is_gone(source, target):
+            self._judge_heads(source, target)
         if source.is_complete and not len(source):
             self._take_rest_of_target(target)
             return target.is_complete
@@ -173,7 +175,7 @@ class PartitionComparison:
             differences=tuple(self._differences),
         )
 
-    def _take_equal(self, source: RecordBuffer, target: RecordBuffer) -> None:
+    def _take_equal(self, source: RecordBuffer, target: RecordBuffer) -> int:
         """The fast path: whole buffers in one comparison."""
         count = min(len(source), len(target))
         ours, theirs = source.contents[:count], target.contents[:count]
@@ -182,13 +184,18 @@ class PartitionComparison:
         self.equal += count
         source.drop(count)
         target.drop(count)
+        return count
+
+    @property
+    def unequal(self) -> int:
+        return sum(self._counts.values())
 
     @property
     def _is_before_first_common(self) -> bool:
-        return not self.equal and not any(self._counts.values())
+        return not self.equal and not self.unequal
 
     def _skip_what_is_gone(self, source: RecordBuffer, target: RecordBuffer) -> bool:
-        """Before the first equal record: drop what only one side still has; False: nothing may be dropped."""
+        """Before the first equal record: drop what only one side still has; False: nothing may be."""
         if not self._is_before_first_common:
             return False
         may_skip_target = self.may_skip_target - self._gone_on_source

@@ -9,13 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from causeway.core.identity import SourceOffset, TargetOffset
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
 
-_ADOPT = "`causeway adopt {flow} {topic} {partition}` once you know where it should go on"
+_ADOPT = "`causeway adopt {flow} {topic} {partition} OFFSET` once you know where it should go on"
+
+
+def adopt_remedy(flow: str, source: TopicPartition) -> str:
+    return _ADOPT.format(flow=flow, topic=source.topic, partition=source.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def _judge_ids(flow: str, assignment: Assignment, position: Position) -> Parked 
             ParkReason.SOURCE_RECREATED,
             f"{pair.source.topic} had id {position.source_topic_id} and has {pair.source_topic_id}; "
             f"offset {position.source_next} of the old one means nothing in the new one",
-            f"`causeway restart-topic {flow} {pair.source.topic}`",
+            adopt_remedy(flow, pair.source),
         )
     return None
 
@@ -63,7 +67,7 @@ def target_recreated(flow: str, assignment: Assignment, old_id: UUID) -> Parked:
     return Parked(
         ParkReason.TARGET_RECREATED,
         f"{pair.target.topic} had id {old_id} when it was last written and has {pair.target_topic_id}",
-        f"`causeway restart-topic {flow} {pair.source.topic}` to mirror it anew",
+        adopt_remedy(flow, pair.source),
     )
 
 
@@ -88,7 +92,7 @@ def judge_source_lineage(
         else f"{pair.source} no longer knows leader epoch {position.source_epoch}, in which it was read to "
         f"offset {position.source_next}"
     )
-    return Parked(ParkReason.SOURCE_TRUNCATED, facts, f"`causeway reconcile {flow} {pair.source.topic}`")
+    return Parked(ParkReason.SOURCE_TRUNCATED, facts, adopt_remedy(flow, pair.source))
 
 
 def target_tail_is_lost(
@@ -138,13 +142,13 @@ def position_lost(flow: str, assignment: Assignment) -> Parked:
         ParkReason.POSITION_LOST,
         f"group causeway.{flow} has no offset for {pair.target} and the offset map knows nothing of it, "
         "though the flow has written it before",
-        _ADOPT.format(flow=flow, topic=pair.source.topic, partition=pair.source.partition),
+        adopt_remedy(flow, pair.source),
     )
 
 
 def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position: bool) -> Parked:
     pair = assignment.pair
-    remedy = _ADOPT.format(flow=flow, topic=pair.source.topic, partition=pair.source.partition)
+    remedy = adopt_remedy(flow, pair.source)
     if had_position:
         return Parked(
             ParkReason.FOREIGN_WRITER,
@@ -153,6 +157,6 @@ def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position
         )
     return Parked(
         ParkReason.FOREIGN_DATA,
-        f"{pair.target} already holds records (the first at offset {offset}), this flow has no position there",
+        f"{pair.target} already holds records (first at offset {offset}), this flow has no position there",
         f"empty or rename the topic, or {remedy}",
     )

@@ -108,7 +108,7 @@ def topic_is_gone(flow: str, source_topic: str, target_topic: str) -> Parked:
     return Parked(
         ParkReason.TARGET_RECREATED,
         f"{target_topic} was written by this flow and isn't there any more",
-        f"`causeway restart-topic {flow} {source_topic}` to mirror it anew",
+        f"restore it, or create it anew and `causeway adopt {flow} {source_topic} PARTITION OFFSET`",
     )
 
 
@@ -117,5 +117,5 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
     return Parked(
         reason,
         f"{what} had id {old} when this flow began with it and has {new}",
-        f"`causeway restart-topic {flow} {source_topic}`",
+        f"`causeway adopt {flow} {source_topic} PARTITION OFFSET` once you know where it should go on",
     )

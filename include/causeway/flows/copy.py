@@ -213,8 +213,7 @@ class _Run:
         self._note_refusals(landscape)
         await self._remember_pairs(landscape)
         waiting = self._parked_now()
-        plan = await plan_round(flow, self.generation, source, target, landscape, self._known, waiting)
-        return plan
+        return await plan_round(flow, self.generation, source, target, landscape, self._known, waiting)
 
     def _prepare_topics(self, state: FlowState) -> None:
         known = frozenset(state.pairs)
@@ -237,7 +236,7 @@ class _Run:
         self.report.notes = list(landscape.topics.notes)
 
     async def _remember_pairs(self, landscape: Landscape) -> None:
-        """Said before the first record: a target topic that goes away later is then known to have been ours."""
+        """Said before the first record: a target topic that goes away is then known to have been ours."""
         for topic in landscape.topics.mirrored:
             here, there = landscape.source[topic.source], landscape.target.get(topic.target)
             if there is None or there.error or here.error:

@@ -1,4 +1,4 @@
-"""Signs of life of a run, from a thread with a connection of its own, so that a long round doesn't hide them."""
+"""Signs of life of a run, from a thread with its own connection, so that a long round doesn't hide them."""
 
 from __future__ import annotations
 

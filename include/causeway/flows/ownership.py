@@ -38,7 +38,7 @@ def refuse_fenced(flow: str, state: FlowState) -> None:
         raise FlowFenced(
             "flow",
             value=flow,
-            rule=f"fenced by {state.fence.by} since {rfc3339(state.fence.since_ms)} because: {state.fence.because}",
+            rule=f"fenced by {state.fence.by} since {rfc3339(state.fence.since_ms)}: {state.fence.because}",
             remedy=f'`causeway lift {flow} --because "..."` opens it again',
         )
 
@@ -83,7 +83,8 @@ async def _wait_for_silence(target: WireTarget, clock: Clock, flow: str, other: 
             raise FlowHeld(
                 "flow",
                 value=flow,
-                rule=f"held by {now.holder} since {rfc3339(now.since_ms)}, alive at {rfc3339(state.last_sign_ms)}",
+                rule=f"held by {now.holder} since {rfc3339(now.since_ms)}, "
+                f"alive at {rfc3339(state.last_sign_ms)}",
                 remedy="wait for it, or take over with --take-over",
             )
     say(f"{flow}: {other.holder} is silent since {rfc3339(sign)}, going on in its place")

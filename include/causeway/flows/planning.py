@@ -166,7 +166,7 @@ async def _read_facts(
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
     fresh = [p.source for p in pairs if not isinstance(positions[p.target], Position)]
-    starts = await _resolve_start(flow, source, fresh, ends)
+    starts = await resolve_start(flow, source, fresh, ends)
     facts: list[PartitionFacts] = []
     for pair in pairs:
         end, log_start = ends[pair.source], log_starts[pair.source]
@@ -187,7 +187,7 @@ async def _read_facts(
     return facts
 
 
-async def _resolve_start(
+async def resolve_start(
     flow: Flow,
     source: WireLogReader,
     fresh: list[TopicPartition],

@@ -17,17 +17,20 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble
 from causeway.core.identity import SourceOffset, TopicPartition
 
+_ENOUGH_DIFFERENCES = 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPair:
-    """A source partition, its mirror, and where the flow began to copy it (None: at the source's log start)."""
+    """A source partition and its mirror."""
 
     source: TopicPartition
     target: TopicPartition
     first_source_offset: SourceOffset | None = None
+    """Where the flow began to copy; None: at the source's log start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class VerifyProgress:
     records_equal: int
     partitions_done: int
@@ -40,7 +43,7 @@ def verify_flow(
     pairs: Sequence[PartitionPair],
     *,
     ends: Mapping[TopicPartition, SourceOffset] | None = None,
-    on_progress: Callable[[VerifyProgress], None] = lambda progress: None,
+    on_progress: Callable[[VerifyProgress], None] | None = None,
 ) -> VerifyReport:
     """Compare each pair up to the target's end; `ends` says how far the target must have come at least.
 
@@ -53,13 +56,8 @@ def verify_flow(
     records_before = 0
 
     def tell(records: int) -> None:
-        on_progress(
-            VerifyProgress(
-                records_equal=records_before + records,
-                partitions_done=len(verdicts),
-                partitions_total=len(pairs),
-            )
-        )
+        if on_progress:
+            on_progress(VerifyProgress(records_before + records, len(verdicts), len(pairs)))
 
     with (
         RecordReader(source_endpoint, as_mirrored=True) as source,
@@ -88,6 +86,9 @@ def _verify_pair(
             target.fill()
             is_done = comparison.advance(source.buffer, target.buffer)
             tell(comparison.equal)
+            if comparison.unequal > _ENOUGH_DIFFERENCES:
+                verdict = comparison.verdict(pair.source, pair.target)
+                return replace(verdict, trouble=f"not compared further: {comparison.unequal} differences")
     except CausewayError as exc:
         if isinstance(exc, ClusterTrouble) and exc.retriable:
             raise
@@ -101,7 +102,7 @@ def _verify_pair(
 def _open(
     pair: PartitionPair, source: RecordReader, target: RecordReader, source_end: SourceOffset | None
 ) -> PartitionComparison:
-    """Both logs from where they can be compared; what retention may have deleted is bounded by their starts."""
+    """Both logs from where they can be compared; their starts bound what retention may have deleted."""
     target_start, target_log_end = target.bounds(pair.target)
     source_start, source_log_end = source.bounds(pair.source)
     first = source_start if pair.first_source_offset is None else pair.first_source_offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.lane_rules import adopt_remedy
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
 from causeway.flows.lane.stream import Sent
@@ -49,13 +50,13 @@ def fetch_refusal(flow: str, assignment: Assignment, offset: int, refused: Refus
             return Parked(
                 ParkReason.SOURCE_GAP,
                 f"{source} is needed from offset {offset}, {refused.detail or 'which its log lacks'}",
-                f"`causeway accept-gap {flow} {source.topic} {source.partition}` names the range",
+                adopt_remedy(flow, source),
             )
         case Code.UNKNOWN_TOPIC_ID | Code.INCONSISTENT_TOPIC_ID:
             return Parked(
                 ParkReason.SOURCE_RECREATED,
                 f"{source.topic} no longer has id {assignment.pair.source_topic_id}",
-                f"`causeway restart-topic {flow} {source.topic}`, unless it is gone for good",
+                f"if it was recreated: {adopt_remedy(flow, source)}",
             )
         case Code.TOPIC_AUTHORIZATION_FAILED:
             return not_authorized(source.topic, "Read", "the source")
@@ -69,7 +70,7 @@ def diverged(flow: str, assignment: Assignment, offset: int, answer: Diverged) -
         ParkReason.SOURCE_TRUNCATED,
         f"{source} was read to offset {offset}; its log took another turn: "
         f"epoch {answer.epoch} ends at {answer.end}",
-        f"`causeway reconcile {flow} {source.topic}`",
+        adopt_remedy(flow, source),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from causeway.core.batches import BatchHead, CorruptBatch, check_crc
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
+from causeway.core.lane_rules import adopt_remedy
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
 from causeway.core.offset_map import RunBuilder
 from causeway.core.ports import Fetched, FetchFrom
@@ -101,7 +102,7 @@ class Stream:
         self.row.parked = Parked(
             ParkReason.SOURCE_CORRUPT,
             f"{source}: {cause}",
-            f"`causeway accept-gap` once the broken batch of {source} can't be repaired on its replicas",
+            f"repair {source} from a healthy replica, or {adopt_remedy(self._flow, source)}",
         )
         self.closed = True
 

@@ -13,6 +13,7 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_rules import (
     Fresh,
     LostPosition,
+    adopt_remedy,
     judge_position,
     judge_source_lineage,
     last_run,
@@ -226,5 +227,5 @@ def _unmapped_tail(flow: str, ground: Ground, end: int) -> Parked:
     return Parked(
         ParkReason.TARGET_TAIL_UNMAPPED,
         f"{pair.target} was written to offset {ground.target_next} and now ends at {end}",
-        f"`causeway reconcile {flow} {pair.source.topic}`",
+        adopt_remedy(flow, pair.source),
     )

@@ -1,0 +1,101 @@
+"""The fence: from its last claim on, no worker, however late it wakes, can add a record to the flow.
+
+First the fenced generation is appended, so that nobody who reads the flows topic claims any more; then
+every lane that the flow ever had is claimed, so that nobody who read it earlier can append. The order
+matters: the other way round, a worker between its look and its claim could take its lane back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.probe import probe
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.ports import Beaten, Clock, Doubt, Unreachable
+from causeway.flows.internal_topics import create_internal_topics
+from causeway.flows.ownership import write_fence
+
+_TRIES = 10
+_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceOutcome:
+    flow: str
+    fenced: bool
+    generation: int
+    lanes_claimed: int
+    changed: bool
+    """False: it was so already; fencing again claims the lanes again all the same."""
+
+
+def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
+    """Needs the target only: the source may be gone."""
+    return _turn(flow, target, fenced=True, by=by, because=because)
+
+
+def lift_fence(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
+    """Open the flow again. Who lifts says that writing is right again."""
+    return _turn(flow, target, fenced=False, by=by, because=because)
+
+
+def _turn(flow: Flow, endpoint: ClusterEndpoint, *, fenced: bool, by: str, because: str) -> FenceOutcome:
+    probe(endpoint)
+    network = Network()
+    target = WireTarget(Wire(endpoint, network))
+    try:
+        network.run(target.wire.connect)
+        existing = frozenset(network.run(lambda: target.wire.topics(None)))
+        create_internal_topics(flow, ClusterAdmin(endpoint), existing)
+        return network.run(lambda: _write_turn(target, network, flow, fenced=fenced, by=by, because=because))
+    except (Unreachable, Doubt) as trouble:
+        raise ClusterUnreachable(
+            f"fence of {flow.name}",
+            rule=str(trouble),
+            remedy="nothing is sure yet: run the same command again",
+        ) from trouble
+    finally:
+        target.wire.disconnect()
+        network.close()
+
+
+async def _write_turn(
+    target: WireTarget, clock: Clock, flow: Flow, *, fenced: bool, by: str, because: str
+) -> FenceOutcome:
+    before = await target.flow_state(flow.name)
+    generation = int(before.generation)
+    changed = (before.fence is not None) != fenced
+    if changed:
+        generation = await write_fence(target, clock, flow, fenced=fenced, by=by, because=because)
+    claimed = 0
+    if fenced:
+        claimed = await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+    return FenceOutcome(
+        flow=flow.name, fenced=fenced, generation=generation, lanes_claimed=claimed, changed=changed
+    )
+
+
+async def claim_all_lanes(target: WireTarget, clock: Clock, flow: Flow, state: FlowState) -> int:
+    """Every lane that the flow ever had, whatever its number of lanes is now."""
+    lanes = max(state.most_lanes, flow.lanes)
+    for lane in range(lanes):
+        await _claim(target, clock, flow, lane)
+    return lanes
+
+
+async def _claim(target: WireTarget, clock: Clock, flow: Flow, lane: int) -> None:
+    for attempt in range(_TRIES):
+        try:
+            await target.claim(flow.transactional_id(lane), timeout_ms=flow.limits.transaction_timeout_ms)
+        except (Doubt, Beaten, Unreachable):
+            if attempt == _TRIES - 1:
+                raise
+            await clock.sleep(_PAUSE_SECONDS)
+        else:
+            return

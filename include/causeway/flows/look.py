@@ -1,0 +1,93 @@
+"""Look at a flow without touching it: what `plan` and `status` show. Nothing is written anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import TopicPartition
+from causeway.core.ports import Doubt, LogEnd, Unreachable
+from causeway.core.round_plan import RoundPlan
+from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
+from causeway.flows.planning import Landscape, plan_round, resolve_start, survey_topics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartition:
+    """A partition whose target topic a run would create first."""
+
+    source: TopicPartition
+    target: TopicPartition
+    begins: int
+    last_stable: int
+
+    @property
+    def lag(self) -> int:
+        return max(self.last_stable - self.begins, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowView:
+    flow: Flow
+    state: FlowState
+    landscape: Landscape
+    plan: RoundPlan
+    to_begin: tuple[NewPartition, ...]
+    source_cluster_id: str
+    target_cluster_id: str
+    transaction_version: int
+
+
+def look_at_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -> FlowView:
+    """:raises ClusterTrouble: | :raises BadInput: the clusters are one, or not the flow's."""
+    with open_clusters(source, target) as clusters:
+        refuse_one_cluster(flow, clusters)
+        try:
+            view = clusters.network.run(lambda: _look(flow, clusters))
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
+        refuse_other_clusters(flow, clusters, view.state)
+        return view
+
+
+async def _look(flow: Flow, clusters: Clusters) -> FlowView:
+    state = await clusters.flow_state(flow)
+    landscape = await survey_topics(flow, clusters.source, clusters.target, state)
+    plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
+    return FlowView(
+        flow=flow,
+        state=state,
+        landscape=landscape,
+        plan=plan,
+        to_begin=await _to_begin(flow, clusters, landscape),
+        source_cluster_id=clusters.source.wire.cluster_id,
+        target_cluster_id=clusters.target.wire.cluster_id,
+        transaction_version=clusters.target.wire.transaction_version,
+    )
+
+
+async def _to_begin(flow: Flow, clusters: Clusters, landscape: Landscape) -> tuple[NewPartition, ...]:
+    new = {topic.name for topic in landscape.topics.to_create}
+    pairs = {
+        TopicPartition(topic.source, p): TopicPartition(topic.target, p)
+        for topic in landscape.topics.mirrored
+        if topic.target in new
+        for p in range(topic.partitions)
+    }
+    if not pairs:
+        return ()
+    source = clusters.source
+    ends = await source.list_offsets(dict.fromkeys(pairs, LATEST), isolation=READ_COMMITTED)
+    log_starts = await source.log_starts(list(pairs))
+    starts = await resolve_start(flow, source, list(pairs), ends)
+    found: list[NewPartition] = []
+    for here, there in pairs.items():
+        end, log_start = ends[here], log_starts[here]
+        if isinstance(end, LogEnd) and isinstance(log_start, int):
+            begins = starts[here].offset if here in starts else log_start
+            found.append(NewPartition(source=here, target=there, begins=int(begins), last_stable=end.offset))
+    return tuple(found)
