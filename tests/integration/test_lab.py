@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -21,14 +23,19 @@ from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import BrokerDied, LabTrouble
 from causeway.lab.places import HOME_VARIABLE, jars_directory, project_root
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewTopic, TopicMetadata
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]
 
 
 def create_topic(endpoint: ClusterEndpoint, topic: str, *, partitions: int = 1) -> None:
-    admin_client(endpoint).create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    client = admin_client(endpoint)
+    client.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+
+
+def topics_of(endpoint: ClusterEndpoint) -> dict[str, TopicMetadata]:
+    return admin_client(endpoint).list_topics(timeout=30).topics
 
 
 def write(endpoint: ClusterEndpoint, topic: str, values: list[bytes]) -> None:
@@ -83,9 +90,7 @@ class TestOneNode:
         again = lab_cluster("restarted", home=cluster.home, broker_settings={"num.partitions": "7"})
         assert again.cluster_id == cluster.cluster_id
         create_topic(again.endpoint(), "by-default", partitions=-1)
-        assert (
-            len(admin_client(again.endpoint()).list_topics(timeout=10).topics["by-default"].partitions) == 7
-        )
+        assert len(topics_of(again.endpoint())["by-default"].partitions) == 7
 
     def test_a_paused_broker_answers_nobody_until_it_is_resumed(self, lab_cluster: LabClusterFactory) -> None:
         cluster = lab_cluster("paused")
@@ -105,23 +110,24 @@ class TestOneNode:
         self, lab_cluster: LabClusterFactory
     ) -> None:
         cluster = lab_cluster("wrong", broker_settings={"num.network.threads": "many"}, start=False)
-        with pytest.raises(BrokerDied, match=r"lab broker wrong/1: .*num\.network\.threads"):
+        with pytest.raises(BrokerDied, match=r"lab broker wrong/1: .*num\.network\.threads") as death:
             cluster.start()
+        assert "scala:" not in death.value.remedy
         assert not cluster.is_running()
 
-    def test_a_broker_whose_port_was_taken_says_so(
-        self, lab_cluster: LabClusterFactory, sf: LabCluster
-    ) -> None:
-        listeners = f"CLIENT://{sf.bootstrap_servers},CONTROLLER://127.0.0.1:1"
-        cluster = lab_cluster("squeezed", broker_settings={"listeners": listeners}, start=False)
-        with pytest.raises(BrokerDied, match="lab broker squeezed/1: it ended"):
-            cluster.start()
+    def test_a_broker_whose_port_was_taken_says_so(self, lab_cluster: LabClusterFactory) -> None:
+        cluster = lab_cluster("squeezed", start=False)
+        with socket.socket() as squatter:
+            squatter.bind(("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2])))
+            squatter.listen()
+            with pytest.raises(BrokerDied, match=r"lab broker squeezed/1: it ended while .*already in use"):
+                cluster.start()
 
     def test_it_does_not_create_topics_by_itself(
         self, sf: LabCluster, topic_name: Callable[..., str]
     ) -> None:
         admin_client(sf.endpoint()).list_topics(topic := topic_name(), timeout=10)
-        assert topic not in admin_client(sf.endpoint()).list_topics(timeout=10).topics
+        assert topic not in topics_of(sf.endpoint())
 
     def test_an_older_broker_starts_and_keeps_records(
         self, nyc_v1: LabCluster, topic_name: Callable[..., str]
@@ -150,10 +156,8 @@ class TestThreeNodes:
     def test_it_survives_the_loss_of_one_and_takes_it_back(self, lab_cluster: LabClusterFactory) -> None:
         cluster = lab_cluster("three", nodes=3)
         create_topic(cluster.endpoint(), "replicated", partitions=3)
-        partitions = (
-            admin_client(cluster.endpoint()).list_topics("replicated", timeout=10).topics["replicated"]
-        )
-        assert {len(partition.replicas) for partition in partitions.partitions.values()} == {3}
+        partitions = topics_of(cluster.endpoint())["replicated"].partitions
+        assert {len(partition.replicas) for partition in partitions.values()} == {3}
         write(cluster.endpoint(), "replicated", [b"before"] * 30)
         cluster.kill(2)
         assert not cluster.is_running()
@@ -202,9 +206,8 @@ class TestSaslSsl:
     ) -> None:
         other = lab_cluster("other", security="SASL_SSL", start=False)
         wrong_authority = other.endpoint().settings["ssl.ca.location"]
-        assert (
-            first_error(with_setting(guarded.endpoint(), ssl_ca_location=wrong_authority)) == KafkaError._SSL
-        )
+        astray = with_setting(guarded.endpoint(), ssl_ca_location=wrong_authority)
+        assert first_error(astray) == KafkaError._SSL
 
     def test_a_user_may_what_was_granted_and_no_longer_when_revoked(
         self, guarded: LabCluster, topic_name: Callable[..., str]
@@ -213,7 +216,7 @@ class TestSaslSsl:
         right = Right("topic", topic, "read")
 
         def sees() -> bool:
-            return topic in admin_client(guarded.endpoint("mirror")).list_topics(timeout=10).topics
+            return topic in topics_of(guarded.endpoint("mirror"))
 
         assert not sees()
         guarded.grant("mirror", right)
@@ -269,14 +272,9 @@ def lab_root(tmp_path: Path) -> Iterator[Path]:
 def call_lab(root: Path, expression: str) -> str:
     """In a process of its own, that ends: as the command line does it."""
     code = f"from causeway.lab import lab; print({expression})"
+    environment = os.environ | {HOME_VARIABLE: str(root)}
     command = [sys.executable, "-c", code]
-    return subprocess.run(
-        command,
-        env={HOME_VARIABLE: str(root), "PATH": "/usr/bin:/bin"},
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
 
 class TestUpAndDown:

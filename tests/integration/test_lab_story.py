@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.cluster import LabCluster
-from causeway.lab.live import LiveProducer, LiveRecord, parse_live_value
+from causeway.lab.live import LiveProducer, parse_live_value
 from causeway.lab.story import CODECS, tell_story
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -91,10 +91,10 @@ def test_the_same_seed_tells_the_same_story_and_another_one_another(
         first = list(map(content, read_topic(told.endpoint(), topic)))
         assert list(map(content, read_topic(again.endpoint(), topic))) == first, topic
     tell_story(again.endpoint(), seed=8, records=200, ends_at_ms=ENDS_AT_MS)
-    other = read_topic(again.endpoint(), "payments-eu")[story.records["payments-eu"] :]
-    assert not {each.value() for each in other} & {
-        m.value() for m in read_topic(told.endpoint(), "payments-us")
-    }
+    payments = list(map(content, read_topic(told.endpoint(), "payments-eu")))
+    longer = list(map(content, read_topic(again.endpoint(), "payments-eu")))
+    assert len(longer) > len(payments)
+    assert [each for each in longer if each in payments] == payments
 
 
 def test_a_live_producer_loses_and_repeats_nothing_though_its_broker_is_killed(
@@ -108,16 +108,10 @@ def test_a_live_producer_loses_and_repeats_nothing_though_its_broker_is_killed(
         before = live.delivered
         wait_for(lambda: live.delivered > before + 500)
     written = live.delivered
-    records = [
-        (message.partition(), parse_live_value(message.value()))
-        for message in read_topic(cluster.endpoint(), live.topic)
-    ]
-    by_partition: dict[int, list[LiveRecord]] = {}
-    for partition, record in records:
-        by_partition.setdefault(partition, []).append(record)
-    assert len(records) == written
-    for partition, lane in by_partition.items():
-        assert [record.number for record in lane] == list(range(partition, written, 3))
+    numbers: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for message in read_topic(cluster.endpoint(), live.topic):
+        numbers[message.partition()].append(parse_live_value(message.value()).number)
+    assert numbers == {partition: list(range(partition, written, 3)) for partition in range(3)}
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

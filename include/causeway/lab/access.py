@@ -45,7 +45,8 @@ def set_password(endpoint: ClusterEndpoint, user: str, password: str) -> None:
     """Make a user, or change the password of one."""
     strength = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     wish = UserScramCredentialUpsertion(user, strength, password.encode())
-    for answer in admin_client(endpoint).alter_user_scram_credentials([wish]).values():
+    client = admin_client(endpoint)
+    for answer in client.alter_user_scram_credentials([wish]).values():
         answer.result(_ANSWER_SECONDS)
 
 

@@ -20,6 +20,7 @@ _IMPATIENCE: dict[str, str | int] = {"reconnect.backoff.ms": 50, "reconnect.back
 
 
 def admin_client(endpoint: ClusterEndpoint) -> AdminClient:
+    """Keep it in a variable until its answers are there: they fail with _DESTROY when it is collected."""
     return AdminClient({**endpoint.settings, **_IMPATIENCE, "socket.timeout.ms": 5000}, logger=_silent)
 
 

@@ -16,7 +16,7 @@ from causeway.lab.processes import ProcessIdentity
 from causeway.lab.record import ClusterRecord
 
 _FORMAT_SECONDS = 120
-_LOG_TAIL_LINES = 12
+_LOG_TAIL_LINES = 6
 
 # Kafka 4 speaks log4j 2, Kafka 3 reload4j; each reads its own file. The process's output is the log.
 _LOG4J2 = """\
@@ -89,10 +89,11 @@ class Node:
         )
 
     def log_tail(self) -> list[str]:
+        """The last lines that say something: Java's stack frames and StorageTool's list of settings don't."""
         if not self.log.exists():
             return ["(no log)"]
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line.strip() for line in lines[-_LOG_TAIL_LINES:]]
+        return [line.strip() for line in lines if line and not line[0].isspace()][-_LOG_TAIL_LINES:]
 
     def _java(self, record: ClusterRecord, jars: Path) -> list[str]:
         return [
