@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from causeway.core.endpoint import ClusterEndpoint
@@ -234,6 +235,12 @@ class TestSaslSsl:
             create_topic(guarded.endpoint(user), "not-yet")
         guarded.grant(user, Right.on_cluster("create"))
         create_topic(guarded.endpoint(user), "now")
+
+    @pytest.mark.parametrize("resource", ["topic", "group", "transactional-id"])
+    def test_every_kind_of_right_can_be_given_and_taken(self, guarded: LabCluster, resource: Any) -> None:
+        right = Right(resource, "causeway.", "describe", pattern="prefixed")
+        guarded.grant("mirror", right)
+        guarded.revoke("mirror", right)
 
     def test_users_keep_their_passwords_over_kill_and_restart(self, lab_cluster: LabClusterFactory) -> None:
         cluster = lab_cluster("guarded_too", security="SASL_SSL", users=("mirror",))

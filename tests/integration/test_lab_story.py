@@ -27,7 +27,9 @@ def read_topic(endpoint: ClusterEndpoint, topic: str, *, isolation: str = "read_
     found: list[Message] = []
     open_partitions = set(partitions)
     while open_partitions:
-        message = consumer.poll(30) or pytest.fail(f"{topic}: nothing came")
+        message = consumer.poll(30)
+        if message is None:  # not `not message`: a tombstone has no length, so it is false
+            pytest.fail(f"{topic}: nothing came")
         if message.error():
             open_partitions.discard(message.partition())
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -25,16 +26,22 @@ from causeway.lab.errors import LabTrouble
 
 _ANSWER_SECONDS = 15.0
 _CLUSTER = "kafka-cluster"
+_RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "cluster": ResourceType.BROKER,  # the protocol's number of CLUSTER, under librdkafka's name
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
     """One ACL, in the words of kafka-acls: `Right("topic", "orders", "read")`; `*` is any name."""
 
-    resource: str
+    resource: Literal["topic", "group", "cluster", "transactional-id"]
     name: str
     operation: str
-    pattern: str = "literal"
+    pattern: Literal["literal", "prefixed"] = "literal"
 
     @classmethod
     def on_cluster(cls, operation: str) -> Right:
@@ -69,7 +76,7 @@ def revoke(endpoint: ClusterEndpoint, user: str, right: Right) -> None:
 
 
 def _pattern(right: Right) -> tuple[ResourceType, str, ResourcePatternType]:
-    return ResourceType[right.resource.upper()], right.name, ResourcePatternType[right.pattern.upper()]
+    return _RESOURCES[right.resource], right.name, ResourcePatternType[right.pattern.upper()]
 
 
 def _rule(user: str, right: Right) -> tuple[str, str, AclOperation, AclPermissionType]:
