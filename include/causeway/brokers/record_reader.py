@@ -38,8 +38,8 @@ _SETTINGS: dict[str, str | int | bool] = {
     "fetch.wait.max.ms": 20,
     "queued.max.messages.kbytes": _BUFFER_BYTES >> 10,
 }
-# Either librdkafka tries again by itself, or it is about a group that isn't used (an assignment needs no right
-# to a coordinator). If it stays, nothing comes any more, and that is seen.
+# Either librdkafka tries again by itself, or it is about a group that isn't used (an assignment needs no
+# coordinator). If it stays, nothing comes any more, and that is seen.
 _PASSING = frozenset(
     {
         LibrdkafkaCode.TRANSPORT,
@@ -78,8 +78,15 @@ class RecordReader:
         """Log start, and the end as a `read_committed` reader has it, now."""
         where = confluent_kafka.TopicPartition(place.topic, place.partition)
         with mapped(cluster=self._endpoint, resource=place.topic, operation="Describe"):
+            self._check_topic(place.topic)
             start, end = self._consumer.get_watermark_offsets(where, timeout=_REQUEST_SECONDS)
         return int(start), int(end)
+
+    def _check_topic(self, topic: str) -> None:
+        """Only metadata tells a missing right from a missing topic; later both are an unknown partition."""
+        error = self._consumer.list_topics(topic, timeout=_REQUEST_SECONDS).topics[topic].error
+        if error is not None:
+            raise KafkaException(error)
 
     def open(self, place: TopicPartition, start: int, end: int) -> None:
         """Go on with this partition from `start`; records at or behind `end` aren't shown."""
@@ -111,7 +118,7 @@ class RecordReader:
                 )
 
     def _room(self) -> int:
-        """How many more records to ask for; a step by the size of the last ones, since buffers are bounded."""
+        """How many more records to ask for, by the size of the last ones: buffers are bounded in bytes."""
         if self.buffer.is_complete:
             return 0
         most = min(_BUFFER_RECORDS, max(2, _BUFFER_BYTES // self._record_bytes))
@@ -149,7 +156,7 @@ class RecordReader:
         if error.code() in _PASSING:
             self._last_heard = f" ({error.str()})"
         elif error.code() == LibrdkafkaCode.PARTITION_EOF:
-            # Behind the last visible record there may be markers and aborted ones, up to the end.
+            # Between the last visible record and the end there may be markers and aborted records.
             self.buffer.is_complete = True
         elif error.code() == LibrdkafkaCode.AUTO_OFFSET_RESET:
             raise ClusterTrouble(

@@ -219,7 +219,7 @@ class PartitionComparison:
         target.drop(count)
 
     def _judge_heads(self, source: RecordBuffer, target: RecordBuffer) -> None:
-        """The heads differ: a changed record, or the shortest run of missing or extra ones that explains it."""
+        """The heads differ: a changed record, or the shortest run of missing or extra ones before it."""
         if not _agree(source, 1, target, 1):
             never = max(len(source), len(target)) + 1
             missing = _distance(source, target, unknown=never)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
-from causeway.core.batches import BatchHead, is_control_marker, split_batches
+from causeway.core.batches import BatchHead, check_crc, is_control_marker, split_batches
 
 
 class Seen(Enum):
@@ -23,11 +23,15 @@ def read_committed(
 ) -> Iterator[tuple[BatchHead, memoryview, Seen]]:
     """The batches from `from_offset` on, each with what it is to a reader.
 
-    `aborted` are (first offset, producer id), by first offset, as the fetch's answer gave them.
+    `aborted` are (first offset, producer id), by first offset, as the fetch's answer gave them. Each batch
+    is checked before it is classified: one flipped bit can make data look aborted, or like a marker.
+
+    :raises CorruptBatch: after the good batches in front of the bad one have been given out.
     """
     waiting = list(reversed(aborted))
     open_aborted: set[int] = set()
     for head, batch in split_batches(records):
+        check_crc(batch, head)
         while waiting and waiting[-1][0] <= head.last_offset:
             open_aborted.add(waiting.pop()[1])
         seen = Seen.DATA

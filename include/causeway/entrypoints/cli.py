@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from causeway.core.errors import BadInput, CausewayError
-from causeway.entrypoints import verbs
+from causeway.entrypoints import flow_verbs, verbs
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
 INTERRUPTED = 130
@@ -179,19 +179,33 @@ def parser() -> ArgumentParser:
     listing.add_argument(
         "--connections", action="store_true", help="check the clusters' connections too (no network)"
     )
-    add("plan", verbs.plan, "what a run would copy; writes nothing")
-    _add_run(add("run", verbs.run, "copy, until caught up or for a time"))
-    add("status", verbs.status, "who holds the flow; position, end and lag of each partition")
-    add("verify", verbs.verify, "compare source and target record by record, in order")
+    add("plan", flow_verbs.plan, "what a run would copy; writes nothing")
+    _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
+    add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
+    add("verify", flow_verbs.verify, "compare source and target record by record, in order")
     for name, verb, summary in (
-        ("fence", verbs.fence, "end the flow's runs for good: nothing is added until the fence is lifted"),
-        ("lift", verbs.lift, "lift the fence: runs may add records again"),
+        (
+            "fence",
+            flow_verbs.fence,
+            "end the flow's runs for good: nothing is added until the fence is lifted",
+        ),
+        ("lift", flow_verbs.lift, "lift the fence: runs may add records again"),
     ):
         because = add(name, verb, summary)
         because.add_argument(
             "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
         )
+    _add_adopt(add("adopt", flow_verbs.adopt, "say by hand where a partition goes on; for parked ones"))
     return root
+
+
+def _add_adopt(adopt: ArgumentParser) -> None:
+    adopt.add_argument("topic", metavar="TOPIC", help="the source topic")
+    adopt.add_argument("partition", metavar="PARTITION", help="its partition")
+    adopt.add_argument("offset", metavar="OFFSET", help="the source offset of the first record still to copy")
+    adopt.add_argument(
+        "--because", metavar="TEXT", required=True, help="why; kept with the fence that adopting needs"
+    )
 
 
 def _new_parser(name: str, description: str, epilog: str) -> _Parser:
@@ -256,6 +270,7 @@ def _add_run(run: ArgumentParser) -> None:
         help="follow the source this long: 30s, 10m (default: the flow's run_for)",
     )
     run.add_argument("--take-over", action="store_true", help="take the flow from a run that still holds it")
+    run.add_argument("--report", metavar="PATH", help="write the run's report there, as JSON")
     run.add_argument("--dry-run", action="store_true", help="plan only; writes nothing")
 
 

