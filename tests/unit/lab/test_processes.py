@@ -53,15 +53,17 @@ def test_end_wakes_a_paused_process(sleeper: processes.ProcessIdentity) -> None:
 
 
 def test_a_tied_process_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
-    started: list[processes.ProcessIdentity] = []
-    thread = threading.Thread(
-        target=lambda: started.append(processes.start(SLEEPER, log_path=tmp_path / "log", tied=True))
-    )
+    log, started = tmp_path / "log", []
+
+    def start_and_see_it_run() -> None:
+        started.append(processes.start(SLEEPER, log_path=log, tied=True))
+        while "awake" not in log.read_text():  # by then the tie is made: only now the thread's end can cut it
+            pass
+
+    thread = threading.Thread(target=start_and_see_it_run)
     thread.start()
     thread.join()
-    while "awake" not in (tmp_path / "log").read_text():
-        pass
-    assert processes.is_alive(started[0])
+    assert not processes.wait_until_gone(started[0], timeout_seconds=0.3)
     processes.kill(started[0])
 
 
