@@ -77,7 +77,7 @@ class _Automaton:
         if node.most is None:
             loop = self._branch(start)
             self._free[self.build(node.part, self._branch(loop))].append(loop)
-            return self._branch(loop)
+            return loop
         end = self._state()
         for _ in range(node.most - node.least):
             self._free[start].append(end)

@@ -8,7 +8,9 @@ is one: its import alone would make a folder in somebody's home.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from causeway.config.connections import (
@@ -104,19 +106,27 @@ def _from_airflow(connection_id: str, environ: Mapping[str, str], say: Say) -> F
     if not _has_airflow(home, environ):
         return None
     say(f"asking Airflow ({home}) for connection {connection_id}")
-    os.environ.setdefault("AIRFLOW__LOGGING__LOGGING_LEVEL", "ERROR")
-    from airflow.exceptions import AirflowException, AirflowNotFoundException
-    from airflow.models.connection import Connection
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
-        found = Connection.get_connection_from_secrets(connection_id)
-    except AirflowNotFoundException:
-        return None
-    except (AirflowException, SQLAlchemyError) as reason:
+        with redirect_stdout(sys.stderr):  # Airflow logs to standard output, and that is for our answer
+            text = _asked_of_airflow(connection_id)
+    except Exception as reason:
+        # Importing Airflow runs its whole set-up (settings, database driver, plugins): it fails in any way.
         raise ConfigError(
             f"connection {connection_id}",
             rule=f"Airflow ({home}) can't be asked: {type(reason).__name__}",
-            remedy=f"set {environment_variable(connection_id)}, or check AIRFLOW_HOME",
+            remedy=f"set {environment_variable(connection_id)}, or repair Airflow (try: airflow info)",
         ) from reason
-    return parse_connection(connection_id, found.as_json(), "Airflow")
+    return None if text is None else parse_connection(connection_id, text, "Airflow")
+
+
+def _asked_of_airflow(connection_id: str) -> str | None:
+    """As JSON; None: Airflow doesn't have it."""
+    os.environ.setdefault("AIRFLOW__LOGGING__LOGGING_LEVEL", "ERROR")
+    from airflow.exceptions import AirflowNotFoundException
+    from airflow.models.connection import Connection
+
+    try:
+        text: str = Connection.get_connection_from_secrets(connection_id).as_json()
+    except AirflowNotFoundException:
+        return None
+    return text

@@ -56,6 +56,7 @@ def test_a_pattern_matches_what_re_matches(pattern: str, name: str) -> None:
         ("^orders$", ["orders"], ["^orders$"]),
         (r"\$x\^", ["$x^"], ["x"]),
         ("[a-z]+(\\.[a-z]+){2}", ["a.b.c"], ["a.b", "a.b.c.d"]),
+        ("(a)" * 25, ["a" * 25], ["a" * 24]),
         ("sf|nyc", ["sf", "nyc"], ["sfnyc", "sf|nyc"]),
         ("a||b", ["a", "", "b"], ["ab"]),
         ("[-a]", ["-", "a"], ["b"]),
