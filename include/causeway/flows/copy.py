@@ -179,7 +179,7 @@ class _Run:
         while True:
             try:
                 plan = self._plan()
-            except Unreachable as trouble:
+            except (Unreachable, ClusterUnreachable) as trouble:
                 self._be_patient(str(trouble))
                 continue
             outcome = self._is_over(plan)

@@ -1,0 +1,83 @@
+"""What the campaign proves: sequences of digests, compared partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from causeway.core.comparison import VerifyReport
+
+from chaos.readers import Digests
+from chaos.schedule import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    records: int
+    repeats: int
+    faults: Mapping[Fault, int]
+    hits: int
+    runs: int
+    events: list[str]
+    seconds: float
+
+
+def prove(
+    source: Mapping[str, Digests],
+    saw_committed: Mapping[str, Digests],
+    saw_uncommitted: Mapping[str, Digests],
+    report: Mapping[str, Any],
+    verified: VerifyReport,
+    *,
+    faults: Mapping[Fault, int],
+    hits: int,
+    runs: int,
+    events: list[str],
+    seconds: float,
+) -> Proof:
+    """:raises AssertionError: naming every partition in which something is not as it must be."""
+    wrong: list[str] = []
+    records = repeats = 0
+    told = {row["target"]: row["repeats_in_all"] for row in report["partitions"]}
+    for place, wanted in source.items():
+        wrong += compare_in_order(f"read_committed reader of {place}", wanted, saw_committed[f"sf.{place}"])
+        seen = saw_uncommitted[f"sf.{place}"]
+        if not np.array_equal(np.unique(seen), np.unique(wanted)):
+            wrong.append(f"{place}: the read_uncommitted reader saw other records than the source has")
+        twice = len(seen) - len(np.unique(seen))
+        if twice != told[f"sf.{place}"]:
+            wrong.append(
+                f"{place}: the read_uncommitted reader saw {twice} records again, "
+                f"the report says {told[f'sf.{place}']}"
+            )
+        records, repeats = records + len(wanted), repeats + twice
+    wrong += [f"verify: {verdict}" for verdict in verified.unequal]
+    if verified.records_equal != records:
+        wrong.append(f"verify: {verified.records_equal} equal records of {records}")
+    if report["lag"] or report["parked"]:
+        wrong.append(f"the last report: lag {report['lag']}, parked {report['parked']}")
+    if repeats != report["repeats_in_all"]:
+        wrong.append(f"{repeats} repeats were seen, the report says {report['repeats_in_all']}")
+    if wrong:
+        raise AssertionError("; ".join(wrong))
+    return Proof(
+        records=records, repeats=repeats, faults=faults, hits=hits, runs=runs, events=events, seconds=seconds
+    )
+
+
+def compare_in_order(what: str, wanted: Digests, seen: Digests) -> list[str]:
+    """Nothing lost, nothing repeated, nothing out of order: or where it first isn't so."""
+    if np.array_equal(wanted, seen):
+        return []
+    shorter = min(len(wanted), len(seen))
+    differing = np.flatnonzero(wanted[:shorter] != seen[:shorter])
+    first = int(differing[0]) if len(differing) else shorter
+    lost = len(np.setdiff1d(wanted, seen))
+    foreign = len(np.setdiff1d(seen, wanted))
+    again = len(seen) - len(np.unique(seen))
+    return [
+        f"{what}: {len(seen)} records of {len(wanted)}, first difference at record {first}; "
+        f"{lost} lost, {foreign} foreign, {again} repeated"
+    ]
