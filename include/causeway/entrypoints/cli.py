@@ -183,6 +183,12 @@ def parser() -> ArgumentParser:
     _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
     add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
     add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    _add_fences(add)
+    _add_adopt(add("adopt", flow_verbs.adopt, "say by hand where a partition goes on; for parked ones"))
+    return root
+
+
+def _add_fences(add: Any) -> None:
     for name, verb, summary in (
         (
             "fence",
@@ -195,8 +201,6 @@ def parser() -> ArgumentParser:
         because.add_argument(
             "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
         )
-    _add_adopt(add("adopt", flow_verbs.adopt, "say by hand where a partition goes on; for parked ones"))
-    return root
 
 
 def _add_adopt(adopt: ArgumentParser) -> None:
