@@ -278,7 +278,9 @@ class TestProbe:
         guarded.grant("bob", Right("topic", "*", "describe"))
         error = ClusterAdmin(guarded.endpoint("bob")).create_topics([NewTopicPlan("orders", 1)])["orders"]
         assert type(error) is NotAuthorized
-        assert error.remedy == "kafka-acls --add --allow-principal User:bob --operation Create --topic orders"
+        assert (
+            error.remedy == "kafka-acls.sh --add --allow-principal User:bob --operation Create --topic orders"
+        )
 
     def test_a_missing_right_to_describe_settings_is_named_with_its_grant(self, guarded: LabCluster) -> None:
         create(ClusterAdmin(guarded.endpoint()), "trades")

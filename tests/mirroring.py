@@ -1,0 +1,95 @@
+"""A flow between two lab clusters, run in this process: what tests of the copy share.
+
+Lanes run here, one after the other, by the same `LaneWorker` that Spark's workers use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from causeway.brokers.probe import probe
+from causeway.core.comparison import VerifyReport
+from causeway.core.flow import CopyLimits, Flow, Start
+from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.naming import PrefixNaming
+from causeway.core.report import RunReport
+from causeway.core.topic_filter import TopicFilter
+from causeway.flows.copy import RunOptions, copy_flow
+from causeway.flows.lane_worker import LaneWorker
+from causeway.flows.ownership import Holder
+from causeway.flows.verify_mirror import verify_mirror
+from causeway.lab.cluster import LabCluster
+from confluent_kafka import Consumer, TopicPartition
+
+_numbers = itertools.count(1)
+
+
+def make_flow(name: str, *topics: str, **changes: Any) -> Flow:
+    """`name` must be the test's own: positions and turns are kept under it."""
+    made = Flow(
+        name=name,
+        source="sf",
+        target="nyc",
+        topics=TopicFilter(topics),
+        naming=PrefixNaming("sf"),
+        start=Start("earliest"),
+        lanes=3,
+        replication_factor=None,
+        config_properties_exclude=(r"message\.timestamp\.type",),
+        limits=CopyLimits(transaction_bytes=256 * 1024, fetch_bytes=256 * 1024),
+    )
+    return dataclasses.replace(made, **changes)
+
+
+class Mirror:
+    """One flow between two clusters; `said` collects what the runs said."""
+
+    def __init__(self, flow: Flow, source: LabCluster, target: LabCluster) -> None:
+        self.flow, self.source, self.target = flow, source, target
+        self.said: list[str] = []
+        self.worker = LaneWorker(source.endpoint(), target.endpoint())
+
+    def carry(self, tasks: Sequence[LaneTask]) -> list[LaneResult]:
+        return [self.worker.run(task) for task in tasks]
+
+    def run(self, *, run_for_seconds: float | None = None, take_over: bool = False) -> RunReport:
+        number = next(_numbers)
+        return copy_flow(
+            self.flow,
+            self.source.endpoint(),
+            self.target.endpoint(),
+            self.carry,
+            RunOptions(
+                holder=Holder(name=f"test run {number}", run_id=f"{number}"),
+                run_for_seconds=run_for_seconds,
+                take_over=take_over,
+            ),
+            self.said.append,
+        )
+
+    def verify(self) -> VerifyReport:
+        return verify_mirror(
+            self.flow, self.source.endpoint(), self.target.endpoint(), on_progress=lambda _: None
+        )
+
+    def close(self) -> None:
+        self.worker.close()
+
+
+def end_offsets(cluster: LabCluster, *, of: str = "") -> dict[tuple[str, int], tuple[int, int]]:
+    """(log start, end) of every partition whose topic begins with `of`: what "nothing was written" means."""
+    probe(cluster.endpoint())
+    consumer = Consumer({**cluster.endpoint().settings, "group.id": "unused"})
+    try:
+        topics = consumer.list_topics(timeout=20).topics
+        return {
+            (name, partition): consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)
+            for name, topic in topics.items()
+            if name.startswith(of) and not name.startswith("__")
+            for partition in topic.partitions
+        }
+    finally:
+        consumer.close()
