@@ -38,7 +38,7 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
         catchup=False,
         max_active_runs=1,
-        default_args={"pool": schedule.pool},
+        default_args={"pool": schedule.pool, "owner": "causeway"},
         params=run_form(schedule),
         tags=["mirror", flow.source, flow.target],
         doc_md=flow_document(flow, schedule),

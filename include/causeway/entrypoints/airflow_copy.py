@@ -58,6 +58,8 @@ SPARK_SETTINGS = {
     # A driver that mostly waits for Python: starts seconds earlier, in less memory.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+# PySpark's word on a pandas that we don't use, in the log of each run.
+_QUIET = "ignore::FutureWarning:pyspark.testing.utils"
 _OF_AIRFLOW = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW")
 
 
@@ -159,7 +161,7 @@ def driver_environment(master: str) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     here = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
     ours = {"PATH": path, "CAUSEWAY_PARENT_PID": str(os.getpid())}
-    return {"PYSPARK_PYTHON": sys.executable} | here | kept | ours
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": _QUIET} | here | kept | ours
 
 
 def let_spark_run_here() -> None:

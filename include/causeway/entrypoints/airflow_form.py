@@ -18,7 +18,7 @@ def run_form(schedule: FlowSchedule) -> dict[str, Param]:
             run_for is None,
             type="boolean",
             title="Until caught up",
-            description="End as soon as all that was there at the start is copied, whatever Run for says",
+            description="End as soon as nothing is left to copy, whatever Run for says",
         ),
         "run_for": Param(
             None if run_for is None else spell_duration(run_for),

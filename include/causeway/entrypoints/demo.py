@@ -58,11 +58,13 @@ def take_down() -> None:
         stop_airflow(airflow_directory(), say)
         for stopped in lab.down(say=say):
             say(f"{stopped.name}: stopped" if stopped.pids else f"{stopped.name}: was not running")
+        # A process that was being started when the first look was taken.
+        stop_airflow(airflow_directory(), say)
         say("nothing of the demo runs any more; data and logs stay in .causeway until `make clean`")
 
 
 def _ended(why: str, exit_code: int) -> int:
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         print(f"\ndemo: {why}", file=sys.stderr, flush=True)
     take_down()
     return exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -87,7 +87,7 @@ def show_demo(*, records: int, follow_seconds: int) -> bool:
         say(f"{producer.delivered:,} records were written meanwhile")
         second = _run(home, rest, {"until_caught_up": True}, say)
     with step("comparing both clusters, record by record, in order") as say:
-        equal = _verify(flow, clusters, say)
+        equal = compare(flow, clusters, say)
     _conclude(home, [first, second], equal=equal)
     return equal
 
@@ -95,9 +95,15 @@ def show_demo(*, records: int, follow_seconds: int) -> bool:
 @contextmanager
 def step(title: str) -> Iterator[Say]:
     began = time.monotonic()
-    print(f"\n=== {title}", flush=True)
-    yield lambda line: print(f"    {line}", flush=True)
-    print(f"    done in {time.monotonic() - began:.1f} s", flush=True)
+    _show(f"\n=== {title}")
+    yield lambda line: _show(f"    {line}")
+    _show(f"    done in {time.monotonic() - began:.1f} s")
+
+
+def _show(line: str) -> None:
+    # A terminal that was closed must not keep the demo from taking itself down.
+    with suppress(OSError):
+        print(line, flush=True)
 
 
 def airflow_directory() -> Path:
@@ -148,7 +154,7 @@ def _run(home: AirflowHome, rest: AirflowRest, conf: dict[str, Any], say: Say) -
     return summary
 
 
-def _verify(flow: Flow, clusters: Clusters, say: Say) -> bool:
+def compare(flow: Flow, clusters: Clusters, say: Say) -> bool:
     """What the source shows now has to be on the target, whatever the runs believe of themselves."""
     pairs, ends = _pairs(flow, clusters.source.endpoint())
     found = verify_flow(clusters.source.endpoint(), clusters.target.endpoint(), pairs, ends=ends)

@@ -1,0 +1,181 @@
+"""dags/mirror.py: what Airflow sees of flows.yaml."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc:
+    source: sf
+    target: nyc
+    topics: [orders]
+    schedule: "@continuous"
+    run_for: 10m
+    pool: mirrors
+    retries: 5
+    retry_delay: 45s
+  nyc_to_sf:
+    source: nyc
+    target: sf
+    topics: ["audit-.*"]
+    schedule: "*/5 * * * *"
+"""
+
+Load = Callable[..., Any]
+
+ORDER = ["topics", "copy", "report", "parked"]
+
+
+@pytest.fixture
+def load_dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """The DAGs of a flows.yaml, as Airflow's DAG processor reads them."""
+
+    def load(flows: str = FLOWS, **environment: str) -> Any:
+        from airflow.dag_processing.dagbag import DagBag
+
+        file = tmp_path / "flows.yaml"
+        file.write_text(flows)
+        for name, value in {"CAUSEWAY_FLOWS": str(file), **environment}.items():
+            monkeypatch.setenv(name, value)
+        return DagBag(dag_folder=str(PROJECT / "dags"))
+
+    return load
+
+
+def test_each_flow_is_one_dag(load_dags: Load) -> None:
+    bag = load_dags()
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"mirror__sf_to_nyc", "mirror__nyc_to_sf"}
+
+
+def test_the_flows_file_of_the_project_is_a_dag(load_dags: Load) -> None:
+    bag = load_dags((PROJECT / "include" / "flows.yaml").read_text())
+    assert bag.import_errors == {}
+    assert "mirror__sf_to_nyc" in bag.dags
+
+
+def test_tasks_follow_one_another(load_dags: Load) -> None:
+    for dag in load_dags().dags.values():
+        assert set(dag.task_dict) == set(ORDER)
+        downstream = {name: dag.task_dict[name].downstream_task_ids for name in ORDER}
+        assert downstream == {"topics": {"copy"}, "copy": {"report"}, "report": {"parked"}, "parked": set()}
+
+
+def test_settings_are_those_of_the_file(load_dags: Load) -> None:
+    dags = load_dags().dags
+    mirror = dags["mirror__sf_to_nyc"]
+    assert (mirror.max_active_runs, mirror.catchup) == (1, False)
+    assert (mirror.schedule, dags["mirror__nyc_to_sf"].schedule) == ("@continuous", "*/5 * * * *")
+    assert {task.pool for task in mirror.tasks} == {"mirrors"}
+    retries = {name: mirror.task_dict[name].retries for name in ORDER}
+    assert retries == {"topics": 5, "copy": 5, "report": 0, "parked": 0}
+    assert mirror.task_dict["copy"].retry_delay == timedelta(seconds=45)
+    assert mirror.tags == {"mirror", "sf", "nyc"}
+
+
+def test_the_report_updates_the_asset_of_the_flow(load_dags: Load) -> None:
+    dag = load_dags().dags["mirror__sf_to_nyc"]
+    outlets = {name: [asset.name for asset in dag.task_dict[name].outlets] for name in ORDER}
+    assert outlets == {"topics": [], "copy": [], "report": ["causeway_sf_to_nyc"], "parked": []}
+
+
+def test_schedules_can_be_switched_off(load_dags: Load) -> None:
+    dags = load_dags(CAUSEWAY_SCHEDULES="off").dags
+    assert {dag.schedule for dag in dags.values()} == {None}
+
+
+def test_dags_serialise(load_dags: Load) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in load_dags().dags.values():
+        assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == dag.dag_id
+
+
+def test_a_mistake_in_the_file_is_named_with_line_and_way_out(load_dags: Load) -> None:
+    bag = load_dags(FLOWS.replace("run_for: 10m", "run_for: 10minutes"))
+    assert bag.dags == {}
+    (said,) = bag.import_errors.values()
+    last = said.strip().splitlines()[-1]
+    assert "flows.yaml:10: flows.sf_to_nyc.run_for" in last
+    assert "write 10m" in last
+
+
+def test_a_running_task_builds_its_own_dag_only(load_dags: Load) -> None:
+    bag = load_dags(
+        _AIRFLOW_PARSING_CONTEXT_DAG_ID="mirror__nyc_to_sf", _AIRFLOW_PARSING_CONTEXT_TASK_ID="copy"
+    )
+    assert set(bag.dags) == {"mirror__nyc_to_sf"}
+
+
+def test_parsing_needs_no_network_and_no_client(tmp_path: Path) -> None:
+    """In a process of its own: what other tests have imported must not count."""
+    flows = tmp_path / "flows.yaml"
+    flows.write_text(FLOWS)
+    program = f"""
+import os, runpy, sys
+os.environ.update(AIRFLOW_HOME={str(tmp_path)!r}, CAUSEWAY_FLOWS={str(flows)!r})
+import airflow.sdk, airflow.providers.apache.spark.operators.spark_submit
+def refuse(event, arguments):
+    if event.startswith(("socket.connect", "socket.getaddrinfo", "socket.bind", "subprocess.Popen")):
+        raise RuntimeError(f"parsing a DAG did {{event}} {{arguments}}")
+sys.addaudithook(refuse)
+before = set(sys.modules)
+runpy.run_path({str(PROJECT / "dags" / "mirror.py")!r})
+clients = {{"confluent_kafka", "kafka", "pyspark", "cramjam", "google_crc32c", "cryptography"}}
+print(sorted(clients & {{name.split(".")[0] for name in set(sys.modules) - before}}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("flow", "defaults"),
+    [
+        ("sf_to_nyc", {"until_caught_up": False, "run_for": "10m", "take_over": False}),
+        ("nyc_to_sf", {"until_caught_up": True, "run_for": None, "take_over": False}),
+    ],
+)
+def test_the_form_begins_with_what_the_file_says(load_dags: Load, flow: str, defaults: Any) -> None:
+    assert load_dags().dags[f"mirror__{flow}"].params.dump() == defaults
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("run_for", "10 minutes"),
+        ("run_for", "0s"),
+        ("run_for", "10m; rm"),
+        ("run_for", 600),
+        ("run_for", "ten"),
+        ("until_caught_up", "yes"),
+        ("take_over", None),
+        ("take_over", 1),
+    ],
+)
+def test_the_form_refuses_other_types_and_words(load_dags: Load, name: str, value: object) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    param = load_dags().dags["mirror__sf_to_nyc"].params.get_param(name)
+    with pytest.raises(ParamValidationError):
+        param.resolve(value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("run_for", "90s"), ("run_for", None), ("take_over", True)])
+def test_the_form_takes_what_it_asks_for(load_dags: Load, name: str, value: object) -> None:
+    assert load_dags().dags["mirror__sf_to_nyc"].params.get_param(name).resolve(value) == value
