@@ -109,7 +109,10 @@ def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState
         return states
     value = _parse_value(record)
     before = states.get(flow, FlowState())
-    return {**states, flow: _apply(before, kind, value, record)}
+    try:
+        return {**states, flow: _apply(before, kind, value, record)}
+    except (KeyError, ValueError) as cause:
+        raise _unreadable(record, "value") from cause
 
 
 def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
@@ -220,7 +223,7 @@ def _parse_key(record: LogRecord) -> tuple[str, str]:
 def _parse_value(record: LogRecord) -> dict[str, object]:
     try:
         value = json.loads(record.value or b"")
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise _unreadable(record, "value") from cause
     if not isinstance(value, dict) or value.get("v") != _VERSION:
         raise _unreadable(record, "value")
@@ -237,6 +240,6 @@ def _unreadable(record: LogRecord, part: str) -> ProtocolFault:
 
 
 def _int(value: object) -> int:
-    if not isinstance(value, int):
+    if type(value) is not int:  # a bool is an int to Python, not to us
         raise ProtocolFault("a number in the flows topic", value=value, rule="must be an integer")
     return value

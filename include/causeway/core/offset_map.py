@@ -15,7 +15,8 @@ The format has a version in key and value; a reader refuses what it doesn't know
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from uuid import UUID
 from zlib import crc32
 
@@ -61,11 +62,40 @@ class Run:
         """The source offset of the record at `target`, which must lie inside the run."""
         left, source = target - self.target_first, int(self.source_first)
         for copied, skipped in self.segments:
-            if left < copied:
+            if 0 <= left < copied:
                 return SourceOffset(source + left)
             left -= copied
             source += copied + skipped
         raise ValueError(f"target offset {target} lies outside of {self}")
+
+    def cut_at(self, target: TargetOffset) -> Run:
+        """The part in front of `target`, which lies inside the run and behind its first record."""
+        left, kept = target - self.target_first, list[tuple[int, int]]()
+        for copied, skipped in self.segments:
+            if left <= copied:
+                return replace(self, segments=(*kept, (left, 0)))
+            kept.append((copied, skipped))
+            left -= copied
+        raise ValueError(f"target offset {target} lies outside of {self}")
+
+
+def runs_that_hold(runs: Iterable[Run]) -> list[Run]:
+    """Of one target topic's runs in the order of their records in the map: what still is true of its log.
+
+    A log that lost its tail is written again from its new end, and the map still knows what lay there
+    before. So a run takes away what older ones say of the offsets at and behind its own first:
+
+        older   |----------|----------|         holds   |----------|---|
+        newer                  |-----------|                           |-----------|
+    """
+    holding: list[Run] = []
+    for run in runs:
+        while holding and holding[-1].target_first >= run.target_first:
+            holding.pop()
+        if holding and holding[-1].target_next > run.target_first:
+            holding[-1] = holding[-1].cut_at(run.target_first)
+        holding.append(run)
+    return holding
 
 
 def map_partition(target: TopicPartition, partitions: int = MAP_PARTITIONS) -> int:

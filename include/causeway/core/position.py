@@ -76,19 +76,25 @@ def parse_position(offset: int, metadata: str | None) -> Position | ForeignPosit
             return ForeignPosition(offset, f"its format is version {version}, this code knows {_VERSION}")
         return Position(
             source_next=SourceOffset(offset),
-            target_next=TargetOffset(fields["t"]),
-            source_topic_id=UUID(hex=fields["sid"]),
-            target_topic_id=UUID(hex=fields["tid"]),
-            source_epoch=fields["se"],
-            target_epoch=fields["te"],
-            generation=Generation(fields["g"]),
-            producer_id=fields["pid"],
-            time_ms=fields["ms"],
-            records=fields["n"],
-            aborted_records=fields["ab"],
+            target_next=TargetOffset(_int(fields["t"])),
+            source_topic_id=UUID(hex=str(fields["sid"])),
+            target_topic_id=UUID(hex=str(fields["tid"])),
+            source_epoch=_int(fields["se"]),
+            target_epoch=_int(fields["te"]),
+            generation=Generation(_int(fields["g"])),
+            producer_id=_int(fields["pid"]),
+            time_ms=_int(fields["ms"]),
+            records=_int(fields["n"]),
+            aborted_records=_int(fields["ab"]),
         )
-    except (ValueError, KeyError, TypeError) as cause:
+    except (ValueError, KeyError, TypeError, RecursionError) as cause:
         return ForeignPosition(offset, f"its metadata isn't Causeway's ({type(cause).__name__})")
+
+
+def _int(value: object) -> int:
+    if type(value) is not int:  # a bool is an int to Python, not to us
+        raise TypeError(value)
+    return value
 
 
 def require_position(found: Position | ForeignPosition | None) -> Position:
