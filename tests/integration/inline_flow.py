@@ -147,7 +147,7 @@ def topic_ends(cluster: LabCluster) -> Ends:
     for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
         answers = (
             admin.list_offsets(
-                {tp: spec for tp in partitions}, isolation_level=IsolationLevel.READ_UNCOMMITTED
+                dict.fromkeys(partitions, spec), isolation_level=IsolationLevel.READ_UNCOMMITTED
             )
             if partitions
             else {}
@@ -172,5 +172,3 @@ def group_offsets(cluster: LabCluster) -> dict[str, dict[tuple[str, int], tuple[
 def everything(*clusters: LabCluster) -> list[object]:
     """All that a flow could have written: topics, ends of logs, positions of groups."""
     return [(topic_ends(cluster), group_offsets(cluster)) for cluster in clusters]
-
-

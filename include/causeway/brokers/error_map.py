@@ -5,7 +5,7 @@ Three sources of errors meet here: confluent-kafka (librdkafka's codes, negative
 the resource, what the broker or the library said, and the way out. Invariants:
 
 - no secret of the endpoint is ever part of a message, whatever a client puts into its text;
-- a missing right becomes the exact `kafka-acls` command;
+- a missing right becomes the exact `kafka-acls.sh` command;
 - an error that isn't known here is a `ProtocolFault` with its code: nothing is taken for harmless.
 """
 
@@ -35,6 +35,7 @@ from causeway.core.errors import (
     UnknownName,
 )
 from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
+from causeway.core.rights import Resource, grant_command
 
 
 class LibrdkafkaCode(IntEnum):
@@ -107,12 +108,13 @@ _REFUSED_REQUEST = frozenset(
         KafkaErrorCode.POLICY_VIOLATION,
     }
 )
-_ACL_RESOURCE = {
-    KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED: "--topic",
-    KafkaErrorCode.GROUP_AUTHORIZATION_FAILED: "--group",
-    KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED: "--cluster",
-    KafkaErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "--transactional-id",
+_ACL_RESOURCE: dict[KafkaErrorCode, Resource] = {
+    KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaErrorCode.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+    KafkaErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional-id",
 }
+_LANE_ID = re.compile(r"(?P<prefix>causeway\..+\.)\d+")
 _KAFKA_PYTHON_UNREACHABLE = (
     kafka_python.KafkaConnectionError,
     kafka_python.KafkaTimeoutError,
@@ -225,13 +227,15 @@ def _from_code(code: int, text: str, place: _Place) -> CausewayError:
 
 
 def _not_authorized(code: KafkaErrorCode, place: _Place) -> NotAuthorized:
-    flag = _ACL_RESOURCE[code]
-    name = "" if flag == "--cluster" else f" {place.resource or '<name>'}"
-    operation = place.operation or "<operation>"
+    resource = _ACL_RESOURCE[code]
+    operation, name = place.operation or "<operation>", place.resource or "<name>"
+    lane = _LANE_ID.fullmatch(name) if resource == "transactional-id" else None
+    if lane:  # granting one lane would only lead to the next one's refusal
+        name = lane["prefix"]
     return NotAuthorized(
-        place.what,
+        f"cluster {place.cluster}" + ("" if resource == "cluster" else f", {resource} {name}"),
         rule=f"{place.principal} has no right to {operation} ({code.name})",
-        remedy=f"kafka-acls --add --allow-principal {place.principal} --operation {operation} {flag}{name}",
+        remedy=grant_command(place.principal, operation, resource, name, is_prefix=bool(lane)),
     )
 
 

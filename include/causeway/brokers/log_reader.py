@@ -30,6 +30,7 @@ EARLIEST, LATEST = -2, -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _LEAST_PARTITION_BYTES = 1 << 20
 _NO_LEADER = Refused(int(Code.LEADER_NOT_AVAILABLE))
+_HIDDEN = Refused(int(Code.TOPIC_AUTHORIZATION_FAILED))
 _MOVED = {
     Code.NOT_LEADER_OR_FOLLOWER,
     Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -166,7 +167,9 @@ class WireLogReader:
         ask: Callable[[int, list[TopicPartition]], Awaitable[dict[TopicPartition, T]]],
     ) -> dict[TopicPartition, T | Any]:
         grouped = await self.wire.by_leader(partitions)
-        answers: dict[TopicPartition, T | Refused] = dict.fromkeys(grouped.pop(-1, []), _NO_LEADER)
+        answers: dict[TopicPartition, T | Refused] = {
+            tp: _HIDDEN if self.wire.is_hidden(tp.topic) else _NO_LEADER for tp in grouped.pop(-1, [])
+        }
         for tp in answers:
             self.wire.forget_leader(tp)
         tasks = [

@@ -35,8 +35,10 @@ from causeway.core.kafka_errors import error_name
 from causeway.core.ports import AppendAnswer, Appended, Beaten, Doubt, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.core.producer import ProducerState
+from causeway.core.rights import Operation
 
 _V2 = 2
+_IMPOSSIBLE_TIMEOUT_MS = 0
 _PRODUCE_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
@@ -73,11 +75,10 @@ class WireOwner:
         self, batches: dict[TopicPartition, bytes | bytearray]
     ) -> dict[TopicPartition, AppendAnswer]:
         try:
-            if not self._is_v2:
-                refused = await self._join([tp for tp in batches if tp not in self._joined])
-                if refused:
-                    return dict.fromkeys(batches, refused)
             answers: dict[TopicPartition, AppendAnswer] = {}
+            if not self._is_v2:
+                answers.update(await self._join([tp for tp in batches if tp not in self._joined]))
+                batches = {tp: batch for tp, batch in batches.items() if tp not in answers}
             for response in await self._send_in_line(batches):
                 answers.update(_parse_produce(await response))
         except (Unreachable, KafkaError) as cause:
@@ -125,40 +126,48 @@ class WireOwner:
         answer: Awaitable[Any] = connection.send_request(request)
         return answer
 
-    async def _join(self, partitions: list[TopicPartition]) -> Refused | None:
-        """v1: partitions are added to the transaction before they are appended to."""
-        if not partitions:
-            return None
+    async def _join(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Refused]:
+        """v1: partitions are added to the transaction before they are appended to; those that can't be."""
+        refused: dict[TopicPartition, Refused] = {}
+        waiting = partitions
+        for _ in range(_TRIES):
+            if not waiting:
+                return refused
+            codes = await self._add_partitions(waiting)
+            if set(codes.values()) <= {0}:
+                self._joined.update(waiting)
+                return refused
+            denied = [tp for tp, code in codes.items() if code == Code.TOPIC_AUTHORIZATION_FAILED]
+            refused.update(dict.fromkeys(denied, Refused(int(Code.TOPIC_AUTHORIZATION_FAILED))))
+            waiting = [tp for tp in waiting if tp not in refused]
+            if not denied:
+                if not _ABORTING & set(codes.values()):
+                    break
+                await self._wire.network.sleep(_PAUSE_SECONDS)
+        code = max(set(codes.values()) - {0, int(Code.OPERATION_NOT_ATTEMPTED)}, default=0)
+        self._check(code or int(Code.OPERATION_NOT_ATTEMPTED), "AddPartitionsToTxn")
+        return refused
+
+    async def _add_partitions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """All or none of them are added; the codes say why."""
         topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         by_topic: dict[str, list[int]] = {}
         for tp in partitions:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
-        for _ in range(_TRIES):
-            answer = await self._ask(
-                AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self._id,
-                    v3_and_below_producer_id=self.producer.producer_id,
-                    v3_and_below_producer_epoch=self.producer.epoch,
-                    v3_and_below_topics=[topic_type(name=n, partitions=p) for n, p in by_topic.items()],
-                    max_version=3,
-                )
+        answer = await self._ask(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self._id,
+                v3_and_below_producer_id=self.producer.producer_id,
+                v3_and_below_producer_epoch=self.producer.epoch,
+                v3_and_below_topics=[topic_type(name=n, partitions=p) for n, p in by_topic.items()],
+                max_version=3,
             )
-            codes = {
-                p.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for p in topic.results_by_partition
-            }
-            if codes == {0}:
-                self._joined.update(partitions)
-                return None
-            if not codes & _ABORTING:
-                break
-            await self._wire.network.sleep(_PAUSE_SECONDS)
-        code = max(codes - {0, int(Code.OPERATION_NOT_ATTEMPTED)}, default=int(Code.OPERATION_NOT_ATTEMPTED))
-        if code == Code.TOPIC_AUTHORIZATION_FAILED:
-            return Refused(code)
-        self._check(code, "AddPartitionsToTxn")
-        return None
+        )
+        return {
+            TopicPartition(topic.name, p.partition_index): p.partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
+            for p in topic.results_by_partition
+        }
 
     async def commit_positions(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
         if not self._is_v2:
@@ -190,6 +199,8 @@ class WireOwner:
             codes = {p.error_code for topic in answer.topics for p in topic.partitions}
             if codes == {0}:
                 return
+            if Code.TOPIC_AUTHORIZATION_FAILED in codes:
+                raise self._wire.lacks_right(_denied_topic(answer), Operation.READ)
             if not codes <= {0, *_ABORTING, *PASSING}:
                 break
             if codes & PASSING:
@@ -236,8 +247,8 @@ class WireOwner:
     async def close_partitions(self, partitions: Sequence[TopicPartition], *, commit: bool) -> None:
         """Adding a partition and ending at once writes the marker that got lost (rule R5)."""
         refused = await self._join(list(partitions))
-        if refused:
-            raise Doubt(f"closing {partitions[0]}: {refused}")
+        for tp in refused:
+            raise self._wire.lacks_right(tp.topic, Operation.WRITE)
         await self.end(commit=commit)
 
     async def _ask(self, request: Any, key: str | None = None, kind: int = TRANSACTION) -> Any:
@@ -259,6 +270,25 @@ async def init_producer(
     wire: Wire, transactional_id: str, timeout_ms: int, held: ProducerState | None = None
 ) -> ProducerState:
     """Claim, or with `held` claim again: the coordinator refuses that if somebody else has claimed since."""
+    answer = await _ask_for_producer(wire, transactional_id, timeout_ms, held)
+    if answer.error_code:
+        raise_for(wire, answer.error_code, f"InitProducerId for {transactional_id}", transactional_id)
+    return ProducerState(answer.producer_id, answer.producer_epoch)
+
+
+async def check_claim_right(wire: Wire, transactional_id: str) -> None:
+    """Asks for a claim that no broker grants (no time-out at all); rights are looked at before that.
+
+    :raises NotAuthorized: a real claim would be refused.
+    """
+    answer = await _ask_for_producer(wire, transactional_id, _IMPOSSIBLE_TIMEOUT_MS, None)
+    if answer.error_code not in (0, Code.INVALID_TRANSACTION_TIMEOUT):
+        raise_for(wire, answer.error_code, f"InitProducerId for {transactional_id}", transactional_id)
+
+
+async def _ask_for_producer(
+    wire: Wire, transactional_id: str, timeout_ms: int, held: ProducerState | None
+) -> Any:
     for _ in range(_TRIES):
         try:
             node = await wire.coordinator(transactional_id, TRANSACTION)
@@ -276,12 +306,9 @@ async def init_producer(
         except Unreachable as cause:
             wire.forget_coordinator(transactional_id, TRANSACTION)
             raise Doubt(str(cause)) from cause
-        code = answer.error_code
-        if not code:
-            return ProducerState(answer.producer_id, answer.producer_epoch)
-        if code not in _ABORTING and code not in PASSING:
-            raise_for(wire, code, f"InitProducerId for {transactional_id}", transactional_id)
-        if code in PASSING:
+        if answer.error_code not in _ABORTING and answer.error_code not in PASSING:
+            return answer
+        if answer.error_code in PASSING:
             wire.forget_coordinator(transactional_id, TRANSACTION)
         await wire.network.sleep(_PAUSE_SECONDS)
     raise Doubt(f"{transactional_id}: the coordinator doesn't complete the last transaction")
@@ -294,6 +321,11 @@ def raise_for(wire: Wire, code: int, what: str, resource: str) -> None:
     if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
         raise wire.not_authorized(code, resource)
     raise Doubt(f"{what}: {error_name(code)}")
+
+
+def _denied_topic(answer: Any) -> str:
+    denied = Code.TOPIC_AUTHORIZATION_FAILED
+    return str(next(t.name for t in answer.topics if any(p.error_code == denied for p in t.partitions)))
 
 
 def _parse_produce(response: Any) -> dict[TopicPartition, AppendAnswer]:

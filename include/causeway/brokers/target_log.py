@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.protocol.admin import DescribeProducersRequest
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import ProduceRequest
 
 from causeway.brokers.log_reader import READ_COMMITTED, WireLogReader
-from causeway.brokers.owner import PASSING, WireOwner, init_producer, raise_for
+from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
@@ -24,6 +24,7 @@ from causeway.core.offset_map import Run, decode_run, map_partition
 from causeway.core.ports import Fetched, FetchFrom, Owner, Refused, Unreachable
 from causeway.core.position import ForeignPosition, Position, parse_position
 from causeway.core.records import Record, decode_records, encode_batch
+from causeway.core.rights import Operation
 
 _READ_BYTES = 8 << 20
 _PAUSE_SECONDS = 0.01
@@ -77,13 +78,15 @@ class WireTarget(WireLogReader):
                 if not answer.error_code:
                     return int(answer.base_offset)
                 self._give_up_on(answer.error_code, topic)
+            elif self.wire.is_hidden(topic):
+                raise self.wire.lacks_right(topic, Operation.WRITE)
             self.wire.forget_leader(tp)
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise ClusterUnreachable(f"topic {topic} of {self.wire.endpoint}", rule="has no leader")
 
     def _give_up_on(self, code: int, topic: str) -> None:
         if code == Code.TOPIC_AUTHORIZATION_FAILED:
-            raise self.wire.not_authorized(code, topic)
+            raise self.wire.lacks_right(topic, Operation.WRITE)
         passing = {Code.NOT_LEADER_OR_FOLLOWER, Code.LEADER_NOT_AVAILABLE, Code.UNKNOWN_TOPIC_OR_PARTITION}
         if code not in passing:
             raise Unreachable(f"append to {topic} of {self.wire.endpoint}: {error_name(code)}")
@@ -125,6 +128,8 @@ class WireTarget(WireLogReader):
         for topic in answer.topics:
             for p in topic.partitions:
                 codes.add(p.error_code)
+                if p.error_code == Code.TOPIC_AUTHORIZATION_FAILED:
+                    raise self.wire.lacks_right(topic.name, Operation.READ)
                 if p.committed_offset >= 0:
                     tp = TopicPartition(topic.name, p.partition_index)
                     found[tp] = parse_position(p.committed_offset, p.metadata)
@@ -137,6 +142,8 @@ class WireTarget(WireLogReader):
         runs: dict[TopicPartition, list[Run]] = {tp: [] for tp in partitions}
         if described.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
             return runs
+        if described.lacks(Operation.READ):
+            raise self.wire.lacks_right(map_topic, Operation.READ)
         for number in sorted({map_partition(tp, len(described.leaders)) for tp in partitions}):
             tp = TopicPartition(map_topic, number)
             async for record in self._records(tp, 0, await self._end_of(tp)):
@@ -169,6 +176,26 @@ class WireTarget(WireLogReader):
 
         return await self._ask_leaders(partitions, ask)
 
+    async def check_group_right(self, group: str) -> None:
+        """:raises NotAuthorized: positions could be read but not committed, or not even read."""
+        request = DescribeGroupsRequest(
+            groups=[group], include_authorized_operations=True, min_version=3, max_version=5
+        )
+        for _ in range(_TRIES):
+            found = (await self.wire.send(request, await self.wire.coordinator(group, GROUP))).groups[0]
+            if found.error_code not in PASSING:
+                break
+            self.wire.forget_coordinator(group, GROUP)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        denied = int(Code.GROUP_AUTHORIZATION_FAILED)
+        operations = found.authorized_operations
+        if found.error_code == denied or (operations is not None and Operation.READ not in operations):
+            raise self.wire.not_authorized(denied, group)
+
+    async def check_claim_right(self, transactional_id: str) -> None:
+        """:raises NotAuthorized: a real claim would be refused; this one changes nothing."""
+        await check_claim_right(self.wire, transactional_id)
+
     async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:
         producer = await init_producer(self.wire, transactional_id, timeout_ms)
         return WireOwner(self.wire, transactional_id, timeout_ms, producer)
@@ -180,7 +207,7 @@ class WireTarget(WireLogReader):
             if not isinstance(end, Refused):
                 return end.offset
             if end.code == Code.TOPIC_AUTHORIZATION_FAILED:
-                raise self.wire.not_authorized(end.code, tp.topic)
+                raise self.wire.lacks_right(tp.topic, Operation.READ)
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise Unreachable(f"end of {tp} on {self.wire.endpoint}: {end}")
 
@@ -198,6 +225,8 @@ class WireTarget(WireLogReader):
                 first = (await self.log_starts([tp]))[tp]
                 at = max(at + 1, first) if isinstance(first, int) else at
                 continue
+            if isinstance(answer, Refused) and answer.code == Code.TOPIC_AUTHORIZATION_FAILED:
+                raise self.wire.lacks_right(tp.topic, Operation.READ)
             if not isinstance(answer, Fetched):
                 raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
             for head, batch, seen in read_committed(answer.records, answer.aborted, at):

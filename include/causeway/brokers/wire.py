@@ -22,13 +22,14 @@ from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, 
 
 from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
-from causeway.brokers.error_map import mapped
+from causeway.brokers.error_map import error_of_code, mapped
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterTrouble
+from causeway.core.errors import CausewayError, ClusterTrouble
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Unreachable
+from causeway.core.rights import Operation
 
 # What the library logs also reaches us as an exception, and comes out as one line of ours.
 logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
@@ -39,6 +40,7 @@ _PAUSE_SECONDS = 0.002
 _RESPONSE_BYTES = 300 << 20
 _BOOTSTRAP_SECONDS = 10.0
 _COORDINATOR_TRIES, _COORDINATOR_PAUSE_SECONDS = 100, 0.1
+_RIGHTS_LAST_SECONDS = 30.0
 
 
 class Network:
@@ -73,6 +75,16 @@ class TopicMetadata:
     is_internal: bool
     leaders: dict[int, int]
     error: int
+    operations: frozenset[int] | None = None
+    """What this user may do with it; None: not known. Known also of a topic that isn't there yet."""
+
+    def lacks(self, *needed: Operation) -> Operation | None:
+        """The first of these that the broker says isn't granted."""
+        if self.error == Code.TOPIC_AUTHORIZATION_FAILED:
+            return needed[0]
+        if self.operations is None:
+            return None
+        return next((each for each in needed if each not in self.operations), None)
 
 
 class Wire:
@@ -81,6 +93,9 @@ class Wire:
         self._manager: Any = None
         self._leaders: dict[TopicPartition, int] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
+        self._operations: dict[str, frozenset[int]] = {}
+        self._operations_at = float("-inf")
+        self._hidden: set[str] = set()
         self.cluster_id = ""
         self.transaction_version = 0
 
@@ -122,6 +137,9 @@ class Wire:
         self._manager = None
         self._leaders.clear()
         self._coordinators.clear()
+        self._operations.clear()
+        self._operations_at = float("-inf")
+        self._hidden.clear()
 
     def any_node(self) -> int:
         node: int | None = self._manager.least_loaded_node()
@@ -153,27 +171,49 @@ class Wire:
             await self.network.sleep(_PAUSE_SECONDS)
 
     async def topics(self, names: Sequence[str] | None) -> dict[str, TopicMetadata]:
-        """Metadata of these topics, or of all; leaders are remembered."""
+        """Metadata of these topics, or of all that this user may see; leaders are remembered.
+
+        Of topics asked for by name, the user's rights come with it; of all of them every half minute.
+        """
+        now = self.network.monotonic()
+        with_rights = names is not None or now - self._operations_at > _RIGHTS_LAST_SECONDS
         request = MetadataRequest(
             topics=None
             if names is None
             else [MetadataRequest.MetadataRequestTopic(name=name, topic_id=UUID(int=0)) for name in names],
             allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
+            include_topic_authorized_operations=with_rights,
             min_version=10,
             max_version=12,
         )
         answer = await self.send(request, self.any_node())
-        found: dict[str, TopicMetadata] = {}
-        for topic in answer.topics:
-            leaders = {p.partition_index: p.leader_id for p in topic.partitions}
-            found[topic.name] = TopicMetadata(
-                topic.name, topic.topic_id, topic.is_internal, leaders, topic.error_code
-            )
-            for partition, leader in leaders.items():
-                if leader >= 0:
-                    self._leaders[TopicPartition(topic.name, partition)] = leader
-        return found
+        if names is None and with_rights:
+            self._operations_at = now
+        return {topic.name: self._learn(topic) for topic in answer.topics}
+
+    def _learn(self, topic: Any) -> TopicMetadata:
+        leaders = {p.partition_index: p.leader_id for p in topic.partitions}
+        for partition, leader in leaders.items():
+            if leader >= 0:
+                self._leaders[TopicPartition(topic.name, partition)] = leader
+        if topic.authorized_operations is not None:
+            self._operations[topic.name] = frozenset(topic.authorized_operations)
+        if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED:
+            self._hidden.add(topic.name)
+        else:
+            self._hidden.discard(topic.name)
+        return TopicMetadata(
+            topic.name,
+            topic.topic_id,
+            topic.is_internal,
+            leaders,
+            topic.error_code,
+            self._operations.get(topic.name),
+        )
+
+    def is_hidden(self, topic: str) -> bool:
+        """Whether this user may not even see it, as far as was asked: it has no leader to find."""
+        return topic in self._hidden
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """The partitions by leading node; -1 collects those that have none."""
@@ -209,20 +249,19 @@ class Wire:
     def forget_coordinator(self, key: str, kind: int) -> None:
         self._coordinators.pop((kind, key), None)
 
-    def not_authorized(self, code: int, resource: str) -> ClusterTrouble:
+    def not_authorized(self, code: int, resource: str, operation: Operation | None = None) -> CausewayError:
         """The mapped error for an authorization code, with the grant that is missing."""
-        error = kafka_errors.for_code(code)()
-        try:
-            with mapped(
-                cluster=str(self.endpoint), resource=resource, operation=_OPERATIONS.get(code, "use")
-            ):
-                raise error
-        except ClusterTrouble as ours:
-            return ours
+        needed = operation or _OPERATIONS.get(code)
+        return error_of_code(
+            code, cluster=self.endpoint, resource=resource, operation=needed.word if needed else ""
+        )
+
+    def lacks_right(self, topic: str, operation: Operation) -> CausewayError:
+        """The same for a topic, also if only the list of the user's rights says so."""
+        return self.not_authorized(int(Code.TOPIC_AUTHORIZATION_FAILED), topic, operation)
 
 
 _OPERATIONS = {
-    int(Code.GROUP_AUTHORIZATION_FAILED): "Read",
-    int(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED): "Write",
-    int(Code.TOPIC_AUTHORIZATION_FAILED): "Write",
+    int(Code.GROUP_AUTHORIZATION_FAILED): Operation.READ,
+    int(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED): Operation.WRITE,
 }

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
+from causeway.core.rights import Operation, Side, grant_command
 
 _ADOPT = "`causeway adopt {flow} {topic} {partition} OFFSET` once you know where it should go on"
 
@@ -82,7 +84,7 @@ def judge_source_lineage(
         return None
     pair = assignment.pair
     if isinstance(end, Refused):
-        return f"{pair.source}: {end}"
+        return refusal_of_rights(pair.source.topic, "source", end) or f"{pair.source}: {end}"
     if end.end >= position.source_next:
         return None
     facts = (
@@ -160,3 +162,18 @@ def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position
         f"{pair.target} already holds records (first at offset {offset}), this flow has no position there",
         f"empty or rename the topic, or {remedy}",
     )
+
+
+def not_authorized(topic: str, operation: Operation, side: Side) -> Parked:
+    return Parked(
+        ParkReason.NOT_AUTHORIZED,
+        f"{operation.word} on topic {topic} of the {side} is not granted",
+        grant_command("User:<the flow's>", operation.word, "topic", topic),
+    )
+
+
+def refusal_of_rights(topic: str, side: Side, refused: object) -> Parked | None:
+    """Set if it is a reading right that is missing; nothing but a grant cures that."""
+    if isinstance(refused, Refused) and refused.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return not_authorized(topic, Operation.READ, side)
+    return None

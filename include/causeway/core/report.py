@@ -74,6 +74,11 @@ class RunReport:
     def parked(self) -> list[PartitionReport]:
         return [p for p in self.partitions.values() if p.parked]
 
+    @property
+    def leaves_something_out(self) -> bool:
+        """Whether a person has to do something before everything that was asked for is copied."""
+        return bool(self.parked or self.refused_topics)
+
     def as_dict(self, *, with_partitions: bool = True) -> dict[str, object]:
         repacked: dict[str, int] = {}
         for p in self.partitions.values():

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from causeway.core.flow import Flow
@@ -140,6 +140,25 @@ def plan_topics(
         refused=tuple(sorted(refused, key=lambda each: each.topic)),
         notes=tuple(notes),
     )
+
+
+def without(plan: TopicPlan, topics: Collection[str]) -> TopicPlan:
+    """The same plan, with nothing to be done for these source topics."""
+    targets = {topic.target for topic in plan.mirrored if topic.source in topics}
+    return replace(
+        plan,
+        mirrored=tuple(topic for topic in plan.mirrored if topic.source not in topics),
+        to_create=tuple(new for new in plan.to_create if new.name not in targets),
+        to_grow=tuple(growth for growth in plan.to_grow if growth.name not in targets),
+    )
+
+
+def also_refused(plan: TopicPlan, refused: Collection[RefusedTopic]) -> TopicPlan:
+    """The same plan after some of its topics turned out to be out of reach."""
+    names = {each.topic for each in refused}
+    rest = [each for each in plan.refused if each.topic not in names]
+    together = sorted((*rest, *refused), key=lambda each: each.topic)
+    return replace(without(plan, names), refused=tuple(together))
 
 
 def settings_to_carry(

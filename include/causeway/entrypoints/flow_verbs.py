@@ -89,7 +89,8 @@ def status(request: Request) -> Outcome:
         f"{flow.name}: {who}; {begun}; {len(view.to_begin)} partitions not begun",
         *_remarks(view),
     ]
-    return Outcome(payload=payload, text="\n".join(lines), exit_code=PARKED if view.plan.parked else 0)
+    is_red = view.plan.parked or view.landscape.topics.refused
+    return Outcome(payload=payload, text="\n".join(lines), exit_code=PARKED if is_red else 0)
 
 
 def run(request: Request) -> Outcome:
@@ -121,7 +122,9 @@ def run(request: Request) -> Outcome:
     lines += [
         f"PARKED {p['source']}: {p['reason']}: {p['facts']}; {p['remedy']}" for p in _parked(report.as_dict())
     ]
-    return Outcome(payload=report.as_dict(), text="\n".join(lines), exit_code=PARKED if report.parked else 0)
+    lines += [f"LEFT ALONE {r['topic']}: {r['reason']}; {r['remedy']}" for r in report.refused_topics]
+    exit_code = PARKED if report.leaves_something_out else 0
+    return Outcome(payload=report.as_dict(), text="\n".join(lines), exit_code=exit_code)
 
 
 def verify(request: Request) -> Outcome:

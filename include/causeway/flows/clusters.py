@@ -15,7 +15,9 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
+from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.rights import Operation
 
 
 @dataclass(slots=True)
@@ -33,9 +35,16 @@ class Clusters:
         self.target.wire.disconnect()
 
     async def flow_state(self, flow: Flow) -> FlowState:
-        """The flow's state; a target that never had a flow has none."""
-        found = (await self.target.wire.topics([FLOWS_TOPIC])).get(FLOWS_TOPIC)
-        return await self.target.flow_state(flow.name) if found and not found.error else FlowState()
+        """The flow's state; a target that never had a flow has none.
+
+        :raises NotAuthorized: this user may not read it; that must not look like a flow without a past.
+        """
+        found = (await self.target.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
+        if found.lacks(Operation.READ):
+            raise self.target.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
+        if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+            return FlowState()
+        return await self.target.flow_state(flow.name)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from causeway.core.position import Position
 from causeway.core.progress import Progress
 from causeway.core.report import PartitionReport, RunOutcome, RunReport, parked_dict
 from causeway.core.round_plan import RoundPlan
+from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
     Clusters,
     admins,
@@ -41,6 +42,7 @@ from causeway.flows.ownership import (
     sign_of_life,
 )
 from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
+from causeway.flows.rights import check_own_rights
 from causeway.flows.topics import prepare_topics
 
 Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
@@ -79,9 +81,13 @@ def copy_flow(
         seconds = min(flow.limits.transaction_seconds, FOLLOWING_TRANSACTION_SECONDS)
         flow = replace(flow, limits=replace(flow.limits, transaction_seconds=seconds))
     with open_clusters(source, target) as clusters:
-        state = _may_begin(flow, clusters)
         run = _Run(flow, source, target, clusters, carry, options, say)
-        run.begin(state)
+        try:
+            run.begin(_may_begin(flow, clusters))
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(
+                f"flow {flow.name}", rule=f"can't begin: {trouble}", remedy="run it again"
+            ) from trouble
         with LifeSigns(target, flow.name, run.generation) as signs:
             try:
                 run.go_on_until_the_end()
@@ -134,6 +140,7 @@ class _Run:
         self._known: dict[str, KnownPair] = {}
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
+        self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
         self._fruitless_since: float | None = None
         self._fruitless_rounds = 0
@@ -142,6 +149,7 @@ class _Run:
 
     def begin(self, state: FlowState) -> None:
         flow, clusters = self._flow, self._clusters
+        clusters.network.run(lambda: check_own_rights(flow, clusters.target))
         existing = frozenset(clusters.network.run(lambda: clusters.target.wire.topics(None)))
         create_internal_topics(flow, self._target_admin, existing)
         self.generation = clusters.network.run(
@@ -186,6 +194,9 @@ class _Run:
             if outcome is not None:
                 self.report.outcome = outcome
                 return
+            if not plan.tasks and plan.later and self._options.run_for_seconds is None:
+                self._be_patient(next(iter(plan.later.values())))
+                continue
             if not plan.tasks:
                 self._pause(_IDLE_SECONDS)
                 continue
@@ -194,7 +205,7 @@ class _Run:
     def _is_over(self, plan: RoundPlan) -> RunOutcome | None:
         run_for = self._options.run_for_seconds
         if run_for is None:
-            return None if plan.tasks else "caught up"
+            return None if plan.tasks or plan.later else "caught up"
         return "time over" if self._clock.monotonic() - self._began >= run_for else None
 
     def _plan(self) -> RoundPlan:
@@ -206,22 +217,35 @@ class _Run:
         flow, source, target = self._flow, self._clusters.source, self._clusters.target
         await self._clusters.connect()
         state = await check_turn(target, flow.name, self.generation)
-        landscape = await survey_topics(flow, source, target, state)
+        landscape = (await survey_topics(flow, source, target, state)).after_refusals(self._not_made())
         if landscape.topics.to_create or landscape.topics.to_grow:
-            self._prepare_topics(state)
+            self._prepare_topics(landscape, state)
             landscape = await survey_topics(flow, source, target, state)
+            landscape = landscape.after_refusals(self._not_made())
         self._note_refusals(landscape)
         await self._remember_pairs(landscape)
         waiting = self._parked_now()
         return await plan_round(flow, self.generation, source, target, landscape, self._known, waiting)
 
-    def _prepare_topics(self, state: FlowState) -> None:
-        known = frozenset(state.pairs)
-        done = prepare_topics(self._flow, self._source_admin, self._target_admin, known)
+    def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
+        done = prepare_topics(
+            self._flow,
+            self._source_admin,
+            self._target_admin,
+            frozenset(state.pairs),
+            leave_alone={each.topic for each in landscape.topics.refused},
+        )
+        again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
+        self._refused_until |= {each.topic: (each, again) for each in done.refused}
         for topic in done.created:
             self._say(f"{self._flow.name}: created {topic.name} with {topic.partitions} partitions")
         for growth in done.grown:
             self._say(f"{self._flow.name}: {growth.name} grew to {growth.to_partitions} partitions")
+
+    def _not_made(self) -> list[RefusedTopic]:
+        """What the target refused to make or to grow, until it is time to ask again."""
+        now = self._clock.monotonic()
+        return [refused for refused, until in self._refused_until.values() if until > now]
 
     def _note_refusals(self, landscape: Landscape) -> None:
         refused = [

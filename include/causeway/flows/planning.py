@@ -6,7 +6,8 @@ one for all positions, one to each leader for the ends and one for the starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
 from causeway.brokers.target_log import WireTarget
@@ -16,6 +17,7 @@ from causeway.core.flow_state import FlowState, KnownPair
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
+from causeway.core.lane_rules import refusal_of_rights
 from causeway.core.lane_task import Parked, StartAt
 from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.ports import LogEnd, Refused
@@ -27,7 +29,8 @@ from causeway.core.round_plan import (
     topic_is_gone,
     topic_was_recreated,
 )
-from causeway.core.topics import MirroredTopic, TopicFacts, TopicPlan, plan_topics
+from causeway.core.topics import MirroredTopic, RefusedTopic, TopicFacts, TopicPlan, also_refused, plan_topics
+from causeway.flows.rights import leave_alone_what_is_denied, missing_topics, note_on_gone_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +41,26 @@ class Landscape:
     target: dict[str, TopicMetadata]
     topics: TopicPlan
 
+    def after_refusals(self, refused: Collection[RefusedTopic]) -> Landscape:
+        """Less what the target refused to make; a mirror that couldn't grow goes on with what it has."""
+        names = {each.topic for each in refused}
+        smaller = tuple(
+            replace(topic, partitions=len(self.target[topic.target].leaders))
+            for topic in self.topics.mirrored
+            if topic.source in names and topic.target in self.target
+        )
+        plan = also_refused(self.topics, refused)
+        return replace(self, topics=replace(plan, mirrored=plan.mirrored + smaller))
+
 
 async def survey_topics(flow: Flow, source: WireLogReader, target: WireTarget, state: FlowState) -> Landscape:
     source_topics = await source.wire.topics(None)
     target_topics = await target.wire.topics(None)
+    missing = await missing_topics(flow, state, source.wire, source_topics)
+    source_topics |= {t.name: t for t in missing.values() if t.error == Code.TOPIC_AUTHORIZATION_FAILED}
     plan = plan_topics(flow, _facts(source_topics), _facts(target_topics), frozenset(state.pairs))
+    plan = replace(plan, notes=plan.notes + note_on_gone_topics(flow, state, missing))
+    plan = await leave_alone_what_is_denied(plan, (source.wire, source_topics), (target.wire, target_topics))
     return Landscape(source=source_topics, target=target_topics, topics=plan)
 
 
@@ -50,7 +68,7 @@ def _facts(topics: dict[str, TopicMetadata]) -> list[TopicFacts]:
     return [
         TopicFacts(t.name, len(t.leaders), (), t.is_internal)
         for t in topics.values()
-        if not t.error or t.error == Code.LEADER_NOT_AVAILABLE
+        if not t.error or t.error in (Code.LEADER_NOT_AVAILABLE, Code.TOPIC_AUTHORIZATION_FAILED)
     ]
 
 
@@ -79,7 +97,7 @@ async def plan_round(
     parked: dict[TopicPartition, Parked] = {}
     later: dict[TopicPartition, str] = {}
     pairs = _pairs(flow, landscape, known, parked, later)
-    facts = await _read_facts(flow, source, target, pairs, known, later)
+    facts = await _read_facts(flow, source, target, pairs, known, parked, later)
     now_ms = target.wire.network.time_ms()
     ready = [f for f in facts if f.pair.source not in waiting]
     return RoundPlan(
@@ -136,9 +154,12 @@ def _judge_topic(
 ) -> TopicMetadata | Parked | str:
     """The target's topic if copying may begin; committed offsets go with a topic, so ids must tell."""
     if there is None or there.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
-        return topic_is_gone(flow.name, topic.source, topic.target) if known else "waits for its target topic"
+        if known:
+            return topic_is_gone(flow.name, topic.source, topic.target)
+        return f"{topic.target} isn't there yet"
     if here.error or there.error:
-        return error_name(here.error or there.error)
+        side, found = ("source", here) if here.error else ("target", there)
+        return f"topic {found.name} of the {side}: {error_name(found.error)}"
     if known and known.source_topic == topic.source:
         if known.target_topic_id != there.topic_id:
             return topic_was_recreated(
@@ -157,6 +178,7 @@ async def _read_facts(
     target: WireTarget,
     pairs: list[Pair],
     known: dict[str, KnownPair],
+    parked: dict[TopicPartition, Parked],
     later: dict[TopicPartition, str],
 ) -> list[PartitionFacts]:
     if not pairs:
@@ -171,7 +193,12 @@ async def _read_facts(
     for pair in pairs:
         end, log_start = ends[pair.source], log_starts[pair.source]
         if isinstance(end, Refused) or isinstance(log_start, Refused):
-            later[pair.source] = str(end if isinstance(end, Refused) else log_start)
+            refused = end if isinstance(end, Refused) else log_start
+            denied = refusal_of_rights(pair.source.topic, "source", refused)
+            if denied is None:
+                later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
+            else:
+                parked[pair.source] = denied
             continue
         before = known.get(pair.target.topic)
         facts.append(

@@ -6,7 +6,7 @@ writes nothing and still finds a missing right or a replication factor that can'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
@@ -20,6 +20,7 @@ from causeway.core.topics import (
     TopicPlan,
     TopicSetting,
     plan_topics,
+    without,
 )
 
 
@@ -42,13 +43,16 @@ def prepare_topics(
     target_admin: ClusterAdmin,
     known_target_topics: frozenset[str],
     *,
+    leave_alone: Collection[str] = (),
     dry_run: bool = False,
 ) -> TopicOutcome:
     """Create and grow what the flow needs on the target; `known_target_topics` are those it has written to.
 
+    Nothing is done for source topics to `leave_alone`: it is known already that they can't be mirrored.
+
     :raises ClusterTrouble: a cluster can't be used at all; refusals of single topics are in the outcome.
     """
-    plan = _load_and_plan(flow, source_admin, target_admin, known_target_topics)
+    plan = without(_load_and_plan(flow, source_admin, target_admin, known_target_topics), leave_alone)
     errors = target_admin.create_topics(plan.to_create, validate_only=dry_run)
     errors |= target_admin.create_partitions(plan.to_grow, validate_only=dry_run)
     outcome = _outcome(plan, errors, dry_run=dry_run)
@@ -80,7 +84,7 @@ def _load_and_plan(
         if topic.name not in undescribed
     ]
     plan = plan_topics(flow, described, target_topics, known)
-    refused = tuple(_refused(name, error) for name, error in sorted(undescribed.items()))
+    refused = tuple(refused_topic(name, error) for name, error in sorted(undescribed.items()))
     return replace(plan, refused=plan.refused + refused)
 
 
@@ -92,7 +96,9 @@ def _described(
 
 
 def _outcome(plan: TopicPlan, errors: Mapping[str, CausewayError], *, dry_run: bool) -> TopicOutcome:
-    refused = [_refused(pair.source, errors[pair.target]) for pair in plan.mirrored if pair.target in errors]
+    refused = [
+        refused_topic(pair.source, errors[pair.target]) for pair in plan.mirrored if pair.target in errors
+    ]
     return TopicOutcome(
         mirrored=tuple(pair for pair in plan.mirrored if pair.target not in errors),
         created=tuple(new for new in plan.to_create if new.name not in errors),
@@ -103,5 +109,5 @@ def _outcome(plan: TopicPlan, errors: Mapping[str, CausewayError], *, dry_run: b
     )
 
 
-def _refused(source_topic: str, error: CausewayError) -> RefusedTopic:
+def refused_topic(source_topic: str, error: CausewayError) -> RefusedTopic:
     return RefusedTopic(source_topic, f"{error.what}: {error.rule}", error.remedy)

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         _print(f"causeway: error: {error}")
         return error.exit_code
     _print(last_line(report))
-    return PARKED_EXIT_CODE if report.parked else 0
+    return PARKED_EXIT_CODE if report.leaves_something_out else 0
 
 
 def run(
@@ -128,8 +128,10 @@ def write_report(report: RunReport, path: Path) -> None:
 
 def last_line(report: RunReport) -> str:
     parked = f", {len(report.parked)} partitions parked" if report.parked else ""
+    refused = f", {len(report.refused_topics)} topics left alone" if report.refused_topics else ""
     nothing = "nothing new, nothing written" if report.records == 0 else f"{report.records:,} records"
-    return f"{report.flow}: {report.outcome}: {nothing}, lag {report.lag:,}{parked}, {report.seconds:.1f} s"
+    left_out = f"{parked}{refused}"
+    return f"{report.flow}: {report.outcome}: {nothing}, lag {report.lag:,}{left_out}, {report.seconds:.1f} s"
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

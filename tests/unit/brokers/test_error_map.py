@@ -78,10 +78,10 @@ def test_each_librdkafka_code_has_its_meaning(code: int, kind: type[CausewayErro
 @pytest.mark.parametrize(
     ("code", "grant"),
     [
-        (29, "kafka-acls --add --allow-principal User:mirror --operation Read --topic orders"),
-        (30, "kafka-acls --add --allow-principal User:mirror --operation Read --group orders"),
-        (31, "kafka-acls --add --allow-principal User:mirror --operation Read --cluster"),
-        (53, "kafka-acls --add --allow-principal User:mirror --operation Read --transactional-id orders"),
+        (29, "kafka-acls.sh --add --allow-principal User:mirror --operation Read --topic orders"),
+        (30, "kafka-acls.sh --add --allow-principal User:mirror --operation Read --group orders"),
+        (31, "kafka-acls.sh --add --allow-principal User:mirror --operation Read --cluster"),
+        (53, "kafka-acls.sh --add --allow-principal User:mirror --operation Read --transactional-id orders"),
     ],
 )
 def test_a_missing_right_is_answered_with_the_exact_grant(code: int, grant: str) -> None:

@@ -43,7 +43,7 @@ from causeway.core.ports import (
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
 from causeway.core.repack import Repack, choose_way, repack
-from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal
+from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal, map_refusal
 from causeway.flows.lane.stream import Sent, Stream
 
 _IN_FLIGHT = 5
@@ -349,7 +349,7 @@ class LaneCopy:
         )
         for tp, answer in answers.items():
             if isinstance(answer, Refused):
-                raise Doubt(f"offset map {tp}: {answer}")
+                raise map_refusal(tp, answer)
 
     def _map_batch(self, tp: TopicPartition, entries: list[tuple[bytes, bytes]]) -> bytes:
         now, producer = self._clock.time_ms(), self._owner.producer

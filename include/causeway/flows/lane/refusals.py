@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from causeway.core.errors import NotAuthorized
+from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import adopt_remedy
+from causeway.core.lane_rules import adopt_remedy, not_authorized
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
+from causeway.core.rights import Operation, grant_command
 from causeway.flows.lane.stream import Sent
 
 _BEATEN = {
@@ -30,7 +33,7 @@ def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Park
     if refused.code in _BEATEN:
         raise Beaten(f"{pair.target}: {refused}")
     if refused.code == Code.TOPIC_AUTHORIZATION_FAILED:
-        return not_authorized(pair.target.topic, "Write", "the target")
+        return not_authorized(pair.target.topic, Operation.WRITE, "target")
     remedy = _FAULT_OF_THE_BATCH.get(Code(refused.code)) if refused.code in _FAULT_OF_THE_BATCH else None
     if remedy is None:
         raise Doubt(f"{pair.target}: {refused}")
@@ -59,7 +62,7 @@ def fetch_refusal(flow: str, assignment: Assignment, offset: int, refused: Refus
                 f"if it was recreated: {adopt_remedy(flow, source)}",
             )
         case Code.TOPIC_AUTHORIZATION_FAILED:
-            return not_authorized(source.topic, "Read", "the source")
+            return not_authorized(source.topic, Operation.READ, "source")
         case _:
             return None
 
@@ -74,9 +77,12 @@ def diverged(flow: str, assignment: Assignment, offset: int, answer: Diverged) -
     )
 
 
-def not_authorized(topic: str, operation: str, where: str) -> Parked:
-    return Parked(
-        ParkReason.NOT_AUTHORIZED,
-        f"{operation} on topic {topic} of {where} is not granted",
-        f"kafka-acls.sh --add --allow-principal User:<causeway's> --operation {operation} --topic {topic}",
+def map_refusal(partition: TopicPartition, refused: Refused) -> Exception:
+    """Without its map nothing of the lane may be committed: not one partition's trouble but the flow's."""
+    if refused.code != Code.TOPIC_AUTHORIZATION_FAILED:
+        return Doubt(f"offset map {partition}: {refused}")
+    return NotAuthorized(
+        f"topic {partition.topic} on the target",
+        rule=f"Write is not granted ({refused})",
+        remedy=grant_command("User:<the flow's>", Operation.WRITE.word, "topic", partition.topic),
     )

@@ -18,12 +18,14 @@ from causeway.core.lane_rules import (
     judge_source_lineage,
     last_run,
     position_lost,
+    refusal_of_rights,
     source_next_at,
     target_tail_is_lost,
 )
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
 from causeway.core.ports import LogEnd, Refused, Source, Target
 from causeway.core.position import Position
+from causeway.core.rights import Side
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +75,7 @@ class Survey:
         for tp, position in positions.items():
             start, end = starts[tp], ends[tp]
             if isinstance(start, Refused) or isinstance(end, Refused):
-                self._refused(tp, start if isinstance(start, Refused) else end)
+                self._refused(tp, tp.topic, "target", start if isinstance(start, Refused) else end)
                 continue
             grounds[tp] = _ground(asked[tp], position, start, end)
         await self._place_fresh(grounds)
@@ -137,7 +139,7 @@ class Survey:
         for tp, ground in fresh.items():
             start = starts[ground.assignment.pair.source]
             if isinstance(start, Refused):
-                self._refused(tp, start)
+                self._refused(tp, ground.assignment.pair.source.topic, "source", start)
                 del grounds[tp]
             else:
                 ground.source_next = SourceOffset(start)
@@ -193,8 +195,12 @@ class Survey:
     def park(self, tp: TopicPartition, parked: Parked) -> None:
         self._rows[tp].parked = parked
 
-    def _refused(self, tp: TopicPartition, refused: Refused | object) -> None:
-        self._rows[tp].later = str(refused)
+    def _refused(self, tp: TopicPartition, topic: str, side: Side, refused: object) -> None:
+        parked = refusal_of_rights(topic, side, refused)
+        if parked is None:
+            self._rows[tp].later = str(refused)
+        else:
+            self.park(tp, parked)
 
 
 def _ground(assignment: Assignment, position: Position | None, log_start: int, end: LogEnd) -> Ground:

@@ -11,7 +11,7 @@ from causeway.core.batches import CorruptBatch
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import foreign_data, target_recreated
+from causeway.core.lane_rules import foreign_data, refusal_of_rights, target_recreated
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
 from causeway.flows.lane.survey import Ground, Rows
@@ -96,8 +96,10 @@ class TailCheck:
         if isinstance(answer, Refused) and answer.code == Code.UNKNOWN_TOPIC_ID:
             old = ground.assignment.pair.target_topic_id
             self._rows[tp].parked = target_recreated(self._task.flow, ground.assignment, old)
+        elif (parked := refusal_of_rights(tp.topic, "target", answer)) is not None:
+            self._rows[tp].parked = parked
         else:
-            self._rows[tp].later = f"tail of {tp}: {answer}"
+            self._rows[tp].later = f"{tp}, behind the last mirrored record: {answer}"
 
     async def _close_ours(
         self,
@@ -110,7 +112,7 @@ class TailCheck:
         for tp, last_stable in stuck.items():
             holders = open_by[tp]
             if isinstance(holders, Refused):
-                self._rows[tp].later = f"open transactions of {tp}: {holders}"
+                self._refuse(tp, grounds[tp], holders)
                 del reading[tp], grounds[tp]
             elif any(holder != self._owner.producer.producer_id for holder in holders):
                 self._rows[tp].parked = _foreign_transaction(tp, last_stable, holders)

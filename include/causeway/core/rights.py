@@ -1,0 +1,129 @@
+"""The rights that a flow needs on its two clusters, and the command that grants each: the one list of them.
+
+Kafka's own words (`kafka-acls.sh`): an operation on a resource whose name is literal or a prefix. Read and
+Write imply Describe; that is why Describe isn't in the list. docs/rights.md shows it for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+from causeway.core.flow import Flow
+from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
+
+
+class Operation(IntEnum):
+    """The protocol's numbers, as brokers list what a user may do."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    ALTER = 7
+    DESCRIBE = 8
+    DESCRIBE_CONFIGS = 10
+
+    @property
+    def word(self) -> str:
+        """As `kafka-acls.sh --operation` takes it."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+Resource = Literal["topic", "group", "transactional-id", "cluster"]
+Side = Literal["source", "target"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededRight:
+    side: Side
+    resource: Resource
+    name: str
+    operation: Operation
+    why: str
+    is_prefix: bool = False
+
+    def command(self, principal: str) -> str:
+        return grant_command(
+            principal, self.operation.word, self.resource, self.name, is_prefix=self.is_prefix
+        )
+
+
+def grant_command(
+    principal: str, operation: str, resource: Resource, name: str, *, is_prefix: bool = False
+) -> str:
+    """What an administrator of the cluster types; `--bootstrap-server` and `--command-config` are theirs."""
+    named = "--cluster" if resource == "cluster" else f"--{resource} {name}"
+    pattern = " --resource-pattern-type prefixed" if is_prefix else ""
+    return f"kafka-acls.sh --add --allow-principal {principal} --operation {operation} {named}{pattern}"
+
+
+def needed_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight, ...]:
+    """The least that lets `flow` mirror these topics of its source; nothing in it can be left out."""
+    topics = sorted(source_topics)
+    return (*_on_source(topics), *_on_mirrors(flow, topics), *_on_own_things(flow))
+
+
+def _on_source(topics: list[str]) -> list[NeededRight]:
+    uses = (
+        (Operation.READ, "see and fetch its records"),
+        (Operation.DESCRIBE_CONFIGS, "give the new mirror the settings of its source"),
+    )
+    return [
+        NeededRight(side="source", resource="topic", name=topic, operation=operation, why=why)
+        for topic in topics
+        for operation, why in uses
+    ]
+
+
+def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
+    """One prefix covers all mirrors; names that stay as they are have to be named one by one."""
+    is_prefix = isinstance(flow.naming, PrefixNaming)
+    names = [flow.naming.target_topic("")] if is_prefix else [flow.naming.target_topic(t) for t in topics]
+    uses = (
+        (Operation.CREATE, "make the mirrors"),
+        (Operation.WRITE, "append to them"),
+        (Operation.READ, "commit positions in them, and prove that nobody else wrote there"),
+        (Operation.ALTER, "give a mirror more partitions when its source got more"),
+    )
+    return [
+        NeededRight(
+            side="target", resource="topic", name=name, operation=operation, why=why, is_prefix=is_prefix
+        )
+        for name in names
+        for operation, why in uses
+    ]
+
+
+def _on_own_things(flow: Flow) -> list[NeededRight]:
+    uses = (
+        (FLOWS_TOPIC, Operation.CREATE, "make the topic that says whose turn it is"),
+        (FLOWS_TOPIC, Operation.WRITE, "take the turn, show signs of life, fence"),
+        (FLOWS_TOPIC, Operation.READ, "know whose turn it is"),
+        (flow.map_topic, Operation.CREATE, "make the offset map"),
+        (flow.map_topic, Operation.WRITE, "write the offset map with the data"),
+        (flow.map_topic, Operation.READ, "find a lost position or a lost tail again"),
+    )
+    topics = [
+        NeededRight(side="target", resource="topic", name=name, operation=operation, why=why)
+        for name, operation, why in uses
+    ]
+    return [
+        *topics,
+        NeededRight(
+            side="target",
+            resource="group",
+            name=flow.group,
+            operation=Operation.READ,
+            why="read and commit the positions",
+        ),
+        NeededRight(
+            side="target",
+            resource="transactional-id",
+            name=f"{flow.group}.",
+            operation=Operation.WRITE,
+            why="claim the lanes, one transactional id each",
+            is_prefix=True,
+        ),
+    ]
