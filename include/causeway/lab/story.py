@@ -81,6 +81,7 @@ def tell_story(
     """Create the story's topics where they are missing, and write about `records` records into them.
 
     Told again it goes on behind what is there. `ends_at_ms` is the time of the last record; without it, now.
+    A time more than a week ago has the brokers delete the story: that is their default retention.
 
     :raises ClusterTrouble: the cluster refused a topic or a record.
     """
