@@ -316,9 +316,8 @@ def test_a_position_that_expired_is_rebuilt_from_the_map(
     mirror = mirror_of(topic, topic)
     mirror.run()
     write(sf, topic, range(30, 45))
-    AdminClient(dict(nyc.endpoint().settings)).delete_consumer_groups([mirror.flow.group])[
-        mirror.flow.group
-    ].result(20)
+    client = AdminClient(dict(nyc.endpoint().settings))
+    client.delete_consumer_groups([mirror.flow.group])[mirror.flow.group].result(20)
 
     report = mirror.run()
 
