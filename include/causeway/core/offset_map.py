@@ -68,32 +68,39 @@ class Run:
             source += copied + skipped
         raise ValueError(f"target offset {target} lies outside of {self}")
 
-    def cut_at(self, target: TargetOffset) -> Run:
-        """The part in front of `target`, which lies inside the run and behind its first record."""
-        left, kept = target - self.target_first, list[tuple[int, int]]()
+    def in_front_of(self, source: SourceOffset, target: TargetOffset) -> Run:
+        """The records that lie in front of both offsets; at least the run's first one does."""
+        source_at, target_at, kept = int(self.source_first), int(self.target_first), list[tuple[int, int]]()
         for copied, skipped in self.segments:
-            if left <= copied:
-                return replace(self, segments=(*kept, (left, 0)))
-            kept.append((copied, skipped))
-            left -= copied
-        raise ValueError(f"target offset {target} lies outside of {self}")
+            here = min(copied, source - source_at, target - target_at)
+            if here > 0:
+                kept.append((here, skipped))
+            if here < copied:
+                break
+            source_at, target_at = source_at + copied + skipped, target_at + copied
+        return replace(self, segments=(*kept[:-1], (kept[-1][0], 0)))
 
 
 def runs_that_hold(runs: Iterable[Run]) -> list[Run]:
-    """Of one target topic's runs in the order of their records in the map: what still is true of its log.
+    """Of one pair's runs in the order of their records in the map: what still is true of the target's log.
 
     A log that lost its tail is written again from its new end, and the map still knows what lay there
-    before. So a run takes away what older ones say of the offsets at and behind its own first:
+    before. So a run takes away what older ones say of the target's offsets behind its first, and of its
+    source's: aborted attempts may lie where the lost tail began.
 
         older   |----------|----------|         holds   |----------|---|
         newer                  |-----------|                           |-----------|
     """
     holding: list[Run] = []
     for run in runs:
-        while holding and holding[-1].target_first >= run.target_first:
+        while holding and (
+            holding[-1].target_first >= run.target_first or holding[-1].source_first >= run.source_first
+        ):
             holding.pop()
-        if holding and holding[-1].target_next > run.target_first:
-            holding[-1] = holding[-1].cut_at(run.target_first)
+        if holding and (
+            holding[-1].target_next > run.target_first or holding[-1].source_next > run.source_first
+        ):
+            holding[-1] = holding[-1].in_front_of(run.source_first, run.target_first)
         holding.append(run)
     return holding
 
@@ -203,7 +210,8 @@ def decode_run(key: bytes, value: bytes) -> Run:
         _, target_first, first_ms, last_ms, generation, source_id, target_id, n = _VALUE_HEAD.unpack_from(
             value
         )
-        if len(value) != _VALUE_HEAD.size + n * _SEGMENT.size or n == 0:
+        tail_bytes, body_bytes = len(key) - _KEY_HEAD.size - length, len(value) - _VALUE_HEAD.size
+        if tail_bytes != _KEY_TAIL.size or body_bytes != n * _SEGMENT.size or n == 0:
             raise _unreadable(key, "has another length than it says")
         segments = tuple(_SEGMENT.iter_unpack(value[_VALUE_HEAD.size :]))
     except (struct.error, IndexError, UnicodeDecodeError) as cause:

@@ -1,0 +1,95 @@
+"""Any history of any flows: compaction loses nothing, fences stand, lanes never shrink."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from causeway.core.flow_state import (
+    FlowState,
+    KnownPair,
+    LogRecord,
+    alive_record,
+    clusters_record,
+    fence_record,
+    fold,
+    pair_record,
+    run_record,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+flows = st.sampled_from(["f", "g"])
+small = st.integers(0, 40)
+events = st.lists(
+    st.one_of(
+        st.tuples(st.just("run"), flows, small),
+        st.tuples(st.just("fence"), flows, st.booleans()),
+        st.tuples(st.just("alive"), flows, st.booleans()),
+        st.tuples(st.just("pair"), flows, st.sampled_from(["sf.a", "sf.b"])),
+        st.tuples(st.just("clusters"), flows, small),
+    ),
+    max_size=30,
+)
+
+
+def record_of(event, state, offset):
+    """As the flows' writers do it: they read the state, then say what becomes of it."""
+    kind, flow, detail = event
+    match kind:
+        case "run":
+            return run_record(
+                flow, holder="h", run_id=f"r{offset}", lanes=detail, most_lanes=state.most_lanes, at_ms=offset
+            )
+        case "fence":
+            return fence_record(
+                flow, fenced=detail, by="b", because="c", most_lanes=state.most_lanes, at_ms=offset
+            )
+        case "alive":
+            return alive_record(flow, generation=state.generation, ended=detail, at_ms=offset)
+        case "pair":
+            ids = UUID(int=offset), UUID(int=offset + 1)
+            return pair_record(
+                flow,
+                detail,
+                KnownPair(
+                    source_topic="a", source_topic_id=ids[0], target_topic_id=ids[1], partitions=offset
+                ),
+            )
+        case _:
+            return clusters_record(flow, source=f"s{detail}", target=f"t{detail}")
+
+
+def written(history):
+    states, log = {}, []
+    for offset, event in enumerate(history):
+        record = LogRecord(offset, 0, *record_of(event, states.get(event[1], FlowState()), offset))
+        log.append(record)
+        states = fold(states, record)
+    return log, states
+
+
+@given(events, st.data())
+def test_compaction_by_key_loses_nothing(history, data):
+    log, states = written(history)
+    last = {record.key: record.offset for record in log}
+    clean_below = data.draw(st.integers(0, len(log)))
+    compacted = {}
+    for record in log:
+        if record.offset >= clean_below or last[record.key] == record.offset:
+            compacted = fold(compacted, record)
+    assert compacted == states
+
+
+@given(events)
+def test_a_fence_stands_until_its_lift_and_lanes_and_generations_only_grow(history):
+    log, _ = written(history)
+    states: dict[str, FlowState] = {}
+    for record, (kind, flow, detail) in zip(log, history, strict=True):
+        before = states.get(flow, FlowState())
+        states = fold(states, record)
+        now = states[flow]
+        is_lift = kind == "fence" and not detail
+        assert now.fence is not None or before.fence is None or is_lift
+        assert now.most_lanes >= before.most_lanes
+        assert now.generation == (record.offset if kind in ("run", "fence") else before.generation)
+        assert now.running is None or now.running.generation == now.generation

@@ -1,0 +1,223 @@
+import json
+from uuid import UUID
+
+import pytest
+from causeway.core.errors import ProtocolFault
+from causeway.core.flow_state import (
+    Fence,
+    FlowState,
+    KnownPair,
+    LogRecord,
+    Run,
+    alive_record,
+    clusters_record,
+    fence_record,
+    fold,
+    pair_record,
+    run_record,
+)
+
+PAIR = KnownPair(
+    source_topic="orders", source_topic_id=UUID(int=1), target_topic_id=UUID(int=2), partitions=3
+)
+
+
+def run(*, holder="amy", lanes=4, most_lanes=0, at_ms=1_000, flow="f"):
+    return run_record(
+        flow, holder=holder, run_id=f"{holder}-1", lanes=lanes, most_lanes=most_lanes, at_ms=at_ms
+    )
+
+
+def alive(generation, *, ended=False, at_ms=2_000):
+    return alive_record("f", generation=generation, ended=ended, at_ms=at_ms)
+
+
+def fence(*, fenced=True, most_lanes=0):
+    return fence_record("f", fenced=fenced, by="eve", because="failover", most_lanes=most_lanes, at_ms=3_000)
+
+
+def folded(*records, first_offset=10):
+    states = {}
+    for offset, (key, value) in enumerate(records, first_offset):
+        states = fold(states, LogRecord(offset, 0, key, value))
+    return states
+
+
+def after(*records):
+    return folded(*records)["f"]
+
+
+def test_a_flow_that_never_ran_has_no_generation():
+    assert FlowState().generation == -1
+    assert FlowState().running is None
+    assert FlowState().last_sign_ms == 0
+
+
+def test_the_generation_is_the_offset_of_the_newest_turn():
+    assert after(run()).generation == 10
+    assert after(run(), run()).generation == 11
+    assert after(run(), fence()).generation == 11
+    assert after(run(), fence(), fence(fenced=False)).generation == 12
+
+
+def test_what_is_no_turn_leaves_the_generation_alone():
+    state = after(
+        run(), alive(10), pair_record("f", "sf.orders", PAIR), clusters_record("f", source="a", target="b")
+    )
+    assert state.generation == 10
+
+
+def test_a_run_says_who_holds_the_flow_since_when():
+    assert after(run(lanes=7, at_ms=55)).running == Run(
+        generation=10, holder="amy", run_id="amy-1", lanes=7, since_ms=55
+    )
+
+
+def test_a_run_never_lifts_a_fence():
+    state = after(fence(), run(), run(holder="bob"))
+    assert state.fence == Fence(by="eve", because="failover", since_ms=3_000)
+    assert state.generation == 12
+
+
+def test_only_a_lift_opens_a_fence():
+    assert after(fence(), run(), fence(fenced=False)).fence is None
+
+
+@pytest.mark.parametrize("turn", [fence(), fence(fenced=False)])
+def test_a_fence_and_its_lift_end_the_run_before_them(turn):
+    state = after(run(), turn)
+    assert state.run is not None
+    assert state.running is None
+
+
+def test_a_run_ends_by_its_own_word():
+    assert after(run(), alive(10, ended=True)).running is None
+    assert after(run(), alive(10)).running is not None
+
+
+def test_the_end_of_an_older_run_does_not_end_the_newest():
+    state = after(run(), run(holder="bob"), alive(10, ended=True, at_ms=9_000))
+    assert state.running.holder == "bob"
+    assert state.last_sign_ms == 1_000
+
+
+def test_the_last_sign_is_the_beginning_until_the_run_says_more():
+    assert after(run(at_ms=700)).last_sign_ms == 700
+    assert after(run(at_ms=700), alive(10, at_ms=900)).last_sign_ms == 900
+
+
+def test_most_lanes_never_shrinks():
+    assert after(run(lanes=9), run(lanes=2)).most_lanes == 9
+    assert after(run(lanes=9), fence()).most_lanes == 9
+    assert after(run(lanes=2, most_lanes=16)).most_lanes == 16
+    assert after(run(lanes=2), fence(most_lanes=20), run(lanes=1)).most_lanes == 20
+
+
+def test_pairs_add_up_by_target_topic_and_the_newest_word_counts():
+    grown = KnownPair(
+        source_topic="orders", source_topic_id=UUID(int=1), target_topic_id=UUID(int=9), partitions=6
+    )
+    other = KnownPair(
+        source_topic="x", source_topic_id=UUID(int=3), target_topic_id=UUID(int=4), partitions=1
+    )
+    state = after(
+        pair_record("f", "sf.orders", PAIR),
+        pair_record("f", "sf.x", other),
+        pair_record("f", "sf.orders", grown),
+    )
+    assert state.pairs == {"sf.orders": grown, "sf.x": other}
+
+
+def test_clusters_are_remembered():
+    state = after(clusters_record("f", source="S", target="T"))
+    assert (state.source_cluster_id, state.target_cluster_id) == ("S", "T")
+
+
+def test_flows_share_the_topic_and_nothing_else():
+    states = folded(run(flow="f"), run(flow="g", lanes=30), fence())
+    assert states["g"].fence is None
+    assert states["g"].generation == 11
+    assert states["f"].most_lanes == 4
+
+
+def test_each_kind_and_each_pair_has_a_key_of_its_own_and_two_runs_share_one():
+    keys = [
+        run()[0],
+        alive(1)[0],
+        fence()[0],
+        clusters_record("f", source="", target="")[0],
+        pair_record("f", "sf.a", PAIR)[0],
+        pair_record("f", "sf.b", PAIR)[0],
+        run(flow="g")[0],
+    ]
+    assert len(set(keys)) == len(keys)
+    assert run()[0] == run(holder="bob", at_ms=5)[0]
+    assert fence()[0] == fence(fenced=False)[0]
+
+
+def test_folding_leaves_the_states_before_as_they_were():
+    before = folded(run())
+    kept = dict(before)
+    fold(before, LogRecord(11, 0, *fence()))
+    assert before == kept
+
+
+def test_what_compaction_removes_says_nothing():
+    assert folded((run()[0], None)) == {}
+
+
+GOOD_RUN = json.loads(run()[1])
+
+
+def without(field):
+    return json.dumps({k: v for k, v in GOOD_RUN.items() if k != field}).encode()
+
+
+def with_(**fields):
+    return json.dumps(GOOD_RUN | fields).encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"hello",
+        b"\xff\xfe",
+        b"[1]",
+        b"7",
+        b"[" * 100_000,
+        with_(v=2),
+        without("v"),
+        without("holder"),
+        without("lanes"),
+        with_(lanes="4"),
+        with_(lanes=None),
+        with_(at_ms=1.5),
+        with_(most_lanes=True),
+    ],
+    ids=lambda value: value[:24],
+)
+def test_a_value_that_cannot_be_read_is_refused_not_skipped(value):
+    with pytest.raises(ProtocolFault, match="in the flows topic"):
+        folded((run()[0], value))
+
+
+@pytest.mark.parametrize("key", [b"", b"run/f", b"2/run/f", b"1/run", b"\xff/run/f", b"x1/run/f"])
+def test_a_key_of_another_maker_or_version_is_refused(key):
+    with pytest.raises(ProtocolFault, match="key of record 10 in the flows topic"):
+        folded((key, run()[1]))
+
+
+def test_a_kind_from_the_future_is_refused_with_the_way_out():
+    with pytest.raises(
+        ProtocolFault, match=r"record 10 of the flows topic = lease: .*run the newest version"
+    ):
+        folded((b"1/lease/f", b'{"v":1}'))
+
+
+def test_half_a_topic_id_is_refused():
+    key, value = pair_record("f", "sf.orders", PAIR)
+    with pytest.raises(ProtocolFault, match="must be version 1"):
+        folded((key, value.replace(b"-", b"")[:-30] + b'"}'))
+    with pytest.raises(ProtocolFault, match="must be version 1"):
+        folded((key, value.replace(b"00000001", b"1")))

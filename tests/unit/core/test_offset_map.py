@@ -1,0 +1,210 @@
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from causeway.core.errors import ProtocolFault
+from causeway.core.identity import TopicPartition
+from causeway.core.offset_map import (
+    MAP_PARTITIONS,
+    Run,
+    RunBuilder,
+    decode_run,
+    encode_run,
+    map_partition,
+    runs_that_hold,
+)
+
+TP = TopicPartition("sf.orders", 3)
+# The picture of the module: 100 101 102 . . 105 106 lie at 40 to 44.
+RUN = Run(
+    target=TP,
+    source_first=100,
+    target_first=40,
+    segments=((3, 2), (2, 0)),
+    first_timestamp_ms=11,
+    last_timestamp_ms=22,
+    generation=7,
+    source_topic_id=UUID(int=1),
+    target_topic_id=UUID(int=2),
+)
+
+
+def builder():
+    return RunBuilder(TP, 7, UUID(int=1), UUID(int=2))
+
+
+def stretch(source_first, target_first, count):
+    return replace(RUN, source_first=source_first, target_first=target_first, segments=((count, 0),))
+
+
+def test_the_picture_of_the_module_is_what_the_code_does():
+    building = builder()
+    building.add(((100, 3),), 40, 11, 15)
+    building.add(((105, 2),), 43, 16, 22)
+    assert building.build() == (RUN,)
+    assert (RUN.count, RUN.target_next, RUN.source_next) == (5, 45, 107)
+    assert [RUN.source_of(t) for t in range(40, 45)] == [100, 101, 102, 105, 106]
+
+
+def test_holes_inside_a_batch_are_like_holes_between_batches():
+    building = builder()
+    building.add(((100, 3), (105, 2)), 40, 11, 22)
+    assert building.build() == (RUN,)
+
+
+def test_batches_without_a_hole_become_one_segment():
+    building = builder()
+    building.add(((100, 3),), 40, 11, 15)
+    building.add(((103, 4),), 43, 16, 22)
+    (run,) = building.build()
+    assert run.segments == ((7, 0),)
+
+
+def test_a_hole_on_the_target_begins_a_new_run():
+    building = builder()
+    building.add(((100, 3),), 40, 1, 2)
+    building.add(((103, 2),), 44, 3, 4)  # a marker lies at 43
+    first, second = building.build()
+    assert (first.source_first, first.target_first, first.segments) == (100, 40, ((3, 0),))
+    assert (second.source_first, second.target_first, second.segments) == (103, 44, ((2, 0),))
+    assert (first.first_timestamp_ms, first.last_timestamp_ms) == (1, 2)
+    assert (second.first_timestamp_ms, second.last_timestamp_ms) == (3, 4)
+
+
+def test_trailing_holes_belong_to_nobody():
+    assert replace(RUN, segments=((3, 2), (2, 90))).source_next == 107
+
+
+def test_a_builder_begins_anew_after_each_transaction():
+    building = builder()
+    assert building.build() == ()
+    building.add(((100, 3),), 40, 1, 2)
+    assert len(building.build()) == 1
+    assert building.build() == ()
+    building.add(((103, 1),), 43, 1, 2)
+    (run,) = building.build()
+    assert (run.source_first, run.target_first, run.count) == (103, 43, 1)
+
+
+@pytest.mark.parametrize("first", [99, 100, 102])
+def test_source_offsets_must_rise(first):
+    building = builder()
+    building.add(((100, 3),), 40, 1, 2)
+    with pytest.raises(ProtocolFault, match=f"= {first}: must rise"):
+        building.add(((first, 1),), 43, 1, 2)
+
+
+@pytest.mark.parametrize("target", [-1, 0, 39, 45, 1_000])
+def test_an_offset_outside_of_a_run_is_never_answered(target):
+    with pytest.raises(ValueError, match="lies outside"):
+        RUN.source_of(target)
+
+
+def test_a_run_survives_the_wire_at_the_edges_of_its_fields():
+    most = (1 << 63) - 1
+    wide = replace(
+        RUN,
+        target=TopicPartition("ü" * 60, (1 << 31) - 1),
+        source_first=most,
+        target_first=most,
+        segments=(((1 << 32) - 1, (1 << 32) - 1),),
+        first_timestamp_ms=-1,
+        last_timestamp_ms=-most - 1,
+        generation=-1,
+        source_topic_id=UUID(int=(1 << 128) - 1),
+    )
+    assert decode_run(*encode_run(wide)) == wide
+
+
+def test_the_format_is_the_one_that_clusters_already_hold():
+    key, value = encode_run(RUN)
+    assert key.hex() == "010009" + b"sf.orders".hex() + "00000003" + "0000000000000064"
+    assert value.hex() == (
+        "01"
+        "0000000000000028" "000000000000000b" "0000000000000016" "0000000000000007"
+        "00000000000000000000000000000001" "00000000000000000000000000000002"
+        "00000002" "00000003" "00000002" "00000002" "00000000"
+    )  # fmt: skip
+
+
+def test_one_key_per_place_so_that_compaction_keeps_the_newest_run_there():
+    again = replace(RUN, target_first=90, generation=8, segments=((1, 0),))
+    assert encode_run(again)[0] == encode_run(RUN)[0]
+    assert encode_run(replace(RUN, source_first=101))[0] != encode_run(RUN)[0]
+    assert encode_run(replace(RUN, target=TopicPartition("sf.orders", 4)))[0] != encode_run(RUN)[0]
+
+
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("version", [0, 2, 127, 255])
+def test_another_version_is_refused(part, version):
+    record = [bytearray(raw) for raw in encode_run(RUN)]
+    record[part][0] = version
+    with pytest.raises(ProtocolFault, match="this code knows 1"):
+        decode_run(*map(bytes, record))
+
+
+def test_a_record_cut_anywhere_is_refused():
+    key, value = encode_run(RUN)
+    for cut in range(len(key)):
+        with pytest.raises(ProtocolFault, match="record of the offset map"):
+            decode_run(key[:cut], value)
+    for cut in range(len(value)):
+        with pytest.raises(ProtocolFault, match="record of the offset map"):
+            decode_run(key, value[:cut])
+
+
+def test_a_record_that_is_too_long_is_refused():
+    key, value = encode_run(RUN)
+    with pytest.raises(ProtocolFault, match="another length"):
+        decode_run(key, value + b"\0")
+    with pytest.raises(ProtocolFault, match="another length"):
+        decode_run(key + b"\0", value)
+
+
+def test_a_run_of_nothing_and_a_name_that_is_no_text_are_refused():
+    key, value = encode_run(RUN)
+    with pytest.raises(ProtocolFault, match="another length"):
+        decode_run(key, value[:-20] + bytes(4))
+    with pytest.raises(ProtocolFault):
+        decode_run(key.replace(b"sf", b"\xff\xfe"), value)
+
+
+def test_the_map_partition_is_the_same_in_every_version():
+    assert MAP_PARTITIONS == 8
+    pinned = {("sf.orders", 0): 3, ("sf.orders", 1): 5, ("sf.orders", 3): 1, ("münchen", 0): 1}
+    assert {(t, p): map_partition(TopicPartition(t, p)) for t, p in pinned} == pinned
+
+
+def test_a_run_written_again_takes_away_what_the_lost_tail_held():
+    older, lost = stretch(100, 40, 40), stretch(141, 81, 20)
+    again = stretch(116, 57, 10)  # the log had ended at 56, a marker came first
+    head, tail = runs_that_hold([older, lost, again])
+    assert (head.target_first, head.target_next, head.source_next) == (40, 56, 116)
+    assert tail == again
+
+
+def test_runs_that_follow_each_other_all_hold():
+    runs = [stretch(100, 40, 5), stretch(105, 46, 5), stretch(110, 51, 1)]
+    assert runs_that_hold(runs) == runs
+    assert runs_that_hold([]) == []
+
+
+def test_a_run_in_the_same_place_replaces_the_older():
+    assert runs_that_hold([stretch(100, 40, 5), stretch(100, 40, 2)]) == [stretch(100, 40, 2)]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "segments"),
+    [
+        (900, 41, ((1, 0),)),
+        (900, 43, ((3, 0),)),
+        (900, 44, ((3, 2), (1, 0))),
+        (900, 45, ((3, 2), (2, 0))),
+        (101, 900, ((1, 0),)),
+        (104, 900, ((3, 0),)),
+        (106, 900, ((3, 2), (1, 0))),
+        (106, 42, ((2, 0),)),
+    ],
+)
+def test_a_run_is_cut_between_records(source, target, segments):
+    assert RUN.in_front_of(source, target).segments == segments
