@@ -12,6 +12,7 @@ help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
+	@$(BIN)/python -m causeway.lab.jars 4.3.1 3.9.2
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
@@ -19,6 +20,11 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(BIN)/pip install -q --require-hashes -r requirements.txt
 	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
+
+lock: ## requirements.in -> requirements.txt, pinned with hashes
+	@$(PYTHON) -m venv .causeway/uv
+	@.causeway/uv/bin/pip install -q uv
+	@.causeway/uv/bin/uv pip compile requirements.in -o requirements.txt --generate-hashes --python-version 3.11 --no-header --no-annotate -q
 
 check: setup ## format, lint, types, layers
 	@$(BIN)/ruff format --check .
