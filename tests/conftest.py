@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
+
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
-from confluent_kafka.admin import AdminClient
 
 LabClusterFactory = Callable[..., LabCluster]
 AdminOf = Callable[[LabCluster], AdminClient]

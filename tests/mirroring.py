@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from confluent_kafka import Consumer, TopicPartition
+
 from causeway.brokers.probe import probe
 from causeway.core.comparison import VerifyReport
 from causeway.core.flow import CopyLimits, Flow, Start
@@ -22,7 +24,6 @@ from causeway.flows.lane_worker import LaneWorker
 from causeway.flows.ownership import Holder
 from causeway.flows.verify_mirror import verify_mirror
 from causeway.lab.cluster import LabCluster
-from confluent_kafka import Consumer, TopicPartition
 
 _numbers = itertools.count(1)
 

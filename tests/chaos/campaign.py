@@ -13,10 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from causeway.core.identity import TopicPartition
-from causeway.flows.verify import PartitionPair, verify_flow
-from causeway.lab.cluster import LabCluster
-
 from chaos import faults
 from chaos.open_transactions import OpenTransactions
 from chaos.processes import TookTooLong, wait_until
@@ -25,6 +21,10 @@ from chaos.readers import Digests, Following, follow, read_all
 from chaos.schedule import Fault, Size, plan_faults
 from chaos.spark_runs import Launcher, SparkRun, StandaloneCluster
 from chaos.writers import TOPICS, Writer
+
+from causeway.core.identity import TopicPartition
+from causeway.flows.verify import PartitionPair, verify_flow
+from causeway.lab.cluster import LabCluster
 
 Say = Callable[[str], None]
 BROKER_SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}

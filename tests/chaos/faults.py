@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from causeway.lab import processes
-from causeway.lab.cluster import LabCluster
-
 from chaos.processes import Member
 from chaos.schedule import Fault
 from chaos.spark_runs import SparkRun
+
+from causeway.lab import processes
+from causeway.lab.cluster import LabCluster
 
 if TYPE_CHECKING:
     from chaos.campaign import Campaign

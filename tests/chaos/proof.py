@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from causeway.core.comparison import VerifyReport
-
 from chaos.readers import Digests
 from chaos.schedule import Fault
+
+from causeway.core.comparison import VerifyReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

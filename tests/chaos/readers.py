@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from chaos.processes import Started, start, wait_until
 
 _SCRIPT = Path(__file__).with_name("reader.py")

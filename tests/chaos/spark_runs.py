@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from causeway.lab.cluster import LabCluster
-
 from chaos.processes import Member, Started, members, start, wait_until
+
+from causeway.lab.cluster import LabCluster
 
 ROOT = Path(__file__).parents[2]
 _BIN = Path(sys.executable).parent

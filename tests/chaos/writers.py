@@ -12,11 +12,12 @@ from __future__ import annotations
 import random
 import threading
 
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import NewTopic
+
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.clients import admin_client, producer
 from causeway.lab.live import LiveProducer
-from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import NewTopic
 
 TOPICS = {"orders": 4, "ledger": 2, "ticker": 2}
 _CODECS = ("none", "lz4", "zstd", "none", "gzip", "snappy")

@@ -33,6 +33,7 @@ def test_the_form_becomes_the_drivers_arguments(params: Any, arguments: list[str
 )
 def test_only_what_waiting_can_help_is_tried_again(exit_code: int | None, is_final: bool) -> None:
     from airflow.sdk.exceptions import AirflowFailException
+
     from causeway.entrypoints.airflow_copy import failure
 
     error = failure(exit_code, "flow = sf_to_nyc: held by somebody; wait for it")

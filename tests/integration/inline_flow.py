@@ -9,6 +9,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
+
 from causeway.core.comparison import VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.flow import CopyLimits, Flow, Start
@@ -21,8 +24,6 @@ from causeway.flows.ownership import Holder
 from causeway.flows.verify_mirror import verify_mirror
 from causeway.lab.clients import admin_client, producer
 from causeway.lab.cluster import LabCluster
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicPartition
-from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
 
 _SECONDS = 30.0
 

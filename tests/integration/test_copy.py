@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
 from causeway.core.flow import Start
@@ -18,10 +22,6 @@ from causeway.flows.adopt import adopt_partition
 from causeway.flows.look import look_at_flow
 from causeway.lab.cluster import LabCluster
 from causeway.lab.story import tell_story
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as ConfluentTopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-
 from tests.mirroring import Mirror, end_offsets, make_flow
 
 pytestmark = pytest.mark.integration

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import NewTopic, TopicMetadata
+
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab import lab, processes
 from causeway.lab.access import Right
@@ -23,8 +26,6 @@ from causeway.lab.clients import admin_client, producer
 from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import BrokerDied, LabTrouble
 from causeway.lab.places import HOME_VARIABLE, jars_directory, project_root
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic, TopicMetadata
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer, parse_live_value
 from causeway.lab.story import CODECS, tell_story
-from confluent_kafka import Consumer, Message, TopicPartition
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]

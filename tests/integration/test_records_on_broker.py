@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 
 import pytest
-from causeway.core.batches import check_crc, is_control_marker, rebase, split_batches
-from causeway.core.codecs import Codec
-from causeway.core.records import Record, decode_records, encode_batch
-from causeway.core.repack import Repack, Verbatim, choose_way, repack
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest, ProduceRequest
+
+from causeway.core.batches import check_crc, is_control_marker, rebase, split_batches
+from causeway.core.codecs import Codec
+from causeway.core.records import Record, decode_records, encode_batch
+from causeway.core.repack import Repack, Verbatim, choose_way, repack
 
 pytestmark = pytest.mark.integration
 

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
 from causeway.brokers.admin import ClusterAdmin, probe
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import (
@@ -23,7 +25,6 @@ from causeway.core.topics import Growth, NewTopicPlan, SettingSource
 from causeway.flows.topics import TopicOutcome, prepare_topics
 from causeway.lab.access import Right
 from causeway.lab.cluster import LabCluster
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 pytestmark = pytest.mark.integration
 TopicName = Callable[..., str]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+
 from causeway.brokers.admin import ClusterAdmin
 from causeway.core.comparison import Kind, PartitionVerdict, VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
@@ -15,15 +20,13 @@ from causeway.core.topics import NewTopicPlan
 from causeway.flows.verify import PartitionPair, VerifyProgress, verify_flow
 from causeway.lab.access import Right
 from causeway.lab.cluster import LabCluster
-from confluent_kafka import Producer
-from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient
 
 pytestmark = pytest.mark.integration
 TopicName = Callable[..., str]
 LabClusterFactory = Callable[..., LabCluster]
 Record = dict[str, Any]
-BIRTH_MS = 1_700_000_000_000
+# Older than a broker's retention (a week) and its cleaner would delete what is being compared.
+BIRTH_MS = int(time.time() * 1000) - 3_600_000
 
 
 def story(count: int) -> list[Record]:

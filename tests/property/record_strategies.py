@@ -1,8 +1,9 @@
 """What Hypothesis draws records and batches from."""
 
+from hypothesis import strategies as st
+
 from causeway.core.codecs import Codec
 from causeway.core.records import Record, encode_batch
-from hypothesis import strategies as st
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 OLD_CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)

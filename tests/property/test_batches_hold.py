@@ -5,15 +5,16 @@ import zlib
 
 import google_crc32c
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from record_strategies import OLD_CODECS, codecs, encoded, maybe_bytes, record_lists, timestamps
+
 from causeway.core.batches import CorruptBatch, check_crc, is_control_marker, rebase, split_batches
 from causeway.core.codecs import Codec, compress, decompress
 from causeway.core.record_frames import read_frames, write_batch
 from causeway.core.records import decode_records
 from causeway.core.repack import choose_way, repack
 from causeway.core.wire import Malformed
-from hypothesis import given
-from hypothesis import strategies as st
-from record_strategies import OLD_CODECS, codecs, encoded, maybe_bytes, record_lists, timestamps
 
 OURS = {"producer_id": 2**40, "producer_epoch": 3, "base_sequence": 17}
 LIMIT_BYTES = 1 << 20

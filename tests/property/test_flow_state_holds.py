@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from causeway.core.flow_state import (
     FlowState,
     KnownPair,
@@ -15,8 +18,6 @@ from causeway.core.flow_state import (
     pair_record,
     run_record,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 flows = st.sampled_from(["f", "g"])
 small = st.integers(0, 40)

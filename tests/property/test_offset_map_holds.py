@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from uuid import UUID
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from causeway.core.errors import ProtocolFault
 from causeway.core.identity import TopicPartition
 from causeway.core.offset_map import RunBuilder, decode_run, encode_run, runs_that_hold
-from hypothesis import given
-from hypothesis import strategies as st
 
 TP = TopicPartition("sf.orders", 0)
 counts, gaps = st.integers(1, 9), st.integers(0, 5)

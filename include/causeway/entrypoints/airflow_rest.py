@@ -53,6 +53,14 @@ class AirflowRest:
         entry = f"taskInstances/{task_id}/xcomEntries/return_value?deserialize=true"
         return self._call("GET", f"{_run(dag_id, run_id)}/{entry}")["value"]
 
+    def asset_events(self, asset: str) -> list[dict[str, Any]]:
+        found = self._call("GET", f"/api/v2/assets?name_pattern={quote(asset)}")["assets"]
+        number = next(each["id"] for each in found if each["name"] == asset)
+        events: list[dict[str, Any]] = self._call("GET", f"/api/v2/assets/events?asset_id={number}")[
+            "asset_events"
+        ]
+        return events
+
     def mark_failed(self, dag_id: str, run_id: str, task_id: str) -> None:
         """As the button on the page does: the running task is killed."""
         self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": "failed"})

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from causeway.config.load import load_flows
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
-from causeway.entrypoints.run_report import parked_line, read_report, report_lines, summary
+from causeway.entrypoints.run_report import left_out_lines, read_report, report_lines, summary
 
 if TYPE_CHECKING:
     from causeway.flows.topics import TopicOutcome
@@ -65,21 +65,20 @@ def publish_report(path: str, *, outlet_events: Any) -> dict[str, Any]:
     for line in report_lines(report):
         log.info(line)
     short = summary(report, Path(path))
-    if short["parked_count"]:
-        log.warning("%d partitions are PARKED; see the task `parked`", short["parked_count"])
-    outlet_events[Asset(f"causeway_{short['flow']}")].extra = {
-        k: v for k, v in short.items() if k != "parked"
-    }
+    asset = Asset(f"causeway_{short['flow']}")
+    outlet_events[asset].extra = {name: fact for name, fact in short.items() if name != "left_out"}
     return short
 
 
 def fail_if_parked(short: Mapping[str, Any]) -> None:
-    """:raises AirflowFailException: partitions were left out; the line of each says why and what to do."""
-    if not short["parked_count"]:
-        log.info("no partition is parked")
+    """:raises AirflowFailException: something was left out; a line of each says why and what to do."""
+    parked, refused = short["parked_count"], short["refused_topics_count"]
+    if not parked and not refused:
+        log.info("nothing was left out")
         return
-    for entry in read_report(Path(short["report"]))["parked"]:
-        log.warning("PARKED %s", parked_line(entry))
+    for line in left_out_lines(read_report(Path(short["report"]))):
+        log.warning(line)
+    first = "; ".join(short["left_out"][:3])
     raise AirflowFailException(
-        f"{short['parked_count']} partitions of {short['flow']} are parked: {'; '.join(short['parked'][:3])}"
+        f"{short['flow']}: {parked} partitions parked, {refused} topics left alone: {first}"
     )

@@ -21,7 +21,7 @@ Report = Mapping[str, Any]
 
 REPORTS_VARIABLE = "CAUSEWAY_REPORTS"
 SHOWN_TOPICS = 40
-KEPT_PARKED = 20
+KEPT_LINES = 20
 KEPT_CHARACTERS = 160
 _NUMBERS = ("records", "bytes", "verbatim", "repeats", "lag", "rounds", "transactions", "seconds")
 
@@ -47,8 +47,8 @@ def read_report(path: Path) -> Report:
 
 
 def summary(report: Report, path: Path) -> dict[str, Any]:
-    """What XCom and the asset keep: the numbers, and as much of the parked partitions as fits."""
-    parked = [cut(parked_line(entry)) for entry in report["parked"]]
+    """What XCom and the asset keep: the numbers, and as much of what was left out as fits."""
+    left_out = [cut(line) for line in left_out_lines(report)]
     return {
         "flow": report["flow"],
         "run": report["run"],
@@ -56,9 +56,9 @@ def summary(report: Report, path: Path) -> dict[str, Any]:
         "outcome": report["outcome"],
         **{name: report[name] for name in _NUMBERS},
         "repacked": sum(report["repacked"].values()),
+        "parked_count": len(report["parked"]),
         "refused_topics_count": len(report["refused_topics"]),
-        "parked_count": len(parked),
-        "parked": parked[:KEPT_PARKED],
+        "left_out": left_out[:KEPT_LINES],
         "report": str(path),
     }
 
@@ -67,8 +67,12 @@ def cut(text: str) -> str:
     return text if len(text) <= KEPT_CHARACTERS else f"{text[: KEPT_CHARACTERS - 1]}…"
 
 
-def parked_line(entry: Mapping[str, str]) -> str:
-    return f"{entry['source']}: {entry['reason']}: {entry['facts']}; {entry['remedy']}"
+def left_out_lines(report: Report) -> Iterator[str]:
+    """What a person has to look at: topics that were left alone, partitions that stand still."""
+    for topic in report["refused_topics"]:
+        yield f"LEFT ALONE {topic['topic']}: {topic['reason']}; {topic['remedy']}"
+    for entry in report["parked"]:
+        yield f"PARKED {entry['source']}: {entry['reason']}: {entry['facts']}; {entry['remedy']}"
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -83,10 +87,7 @@ def report_lines(report: Report) -> Iterator[str]:
     )
     if report["partitions"]:
         yield from _by_topic(report["partitions"]).splitlines()
-    for refused in report["refused_topics"]:
-        yield f"LEFT ALONE {refused['topic']}: {refused['reason']}; {refused['remedy']}"
-    for entry in report["parked"]:
-        yield f"PARKED {parked_line(entry)}"
+    yield from left_out_lines(report)
 
 
 def _repacked(reasons: Mapping[str, int]) -> str:

@@ -8,15 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from causeway.brokers.clients import UNDERSTOOD_KEYS, confluent_settings, kafka_python_settings
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ConfigError
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from kafka.net.manager import KafkaConnectionManager
+
+from causeway.brokers.clients import UNDERSTOOD_KEYS, confluent_settings, kafka_python_settings
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ConfigError
 
 CANARY = "hunter2-canary"
 

@@ -6,6 +6,8 @@ import ssl
 
 import kafka.errors as kafka_python
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+
 from causeway.brokers.error_map import LibrdkafkaCode, error_of_code, mapped, mapped_error
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import (
@@ -21,7 +23,6 @@ from causeway.core.errors import (
     UnknownName,
 )
 from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
-from confluent_kafka import KafkaError, KafkaException
 
 ENDPOINT = ClusterEndpoint(
     "sf",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
 from causeway.config.connections import FoundConnection, environment_variable, resolve_endpoint
 from causeway.config.endpoint_rules import PROTECTED_KEYS
 from causeway.core.endpoint import ClusterEndpoint

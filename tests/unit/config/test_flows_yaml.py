@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from causeway.config.deployment import Deployment, FlowGroups, FlowSchedule
 from causeway.config.load import load_flows
 from causeway.core.errors import UnknownName

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from causeway.config.document import LARGEST_BYTES
 from causeway.config.load import load_flows
 from causeway.core.errors import ConfigError

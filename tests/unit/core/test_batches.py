@@ -3,6 +3,8 @@ import struct
 
 import google_crc32c
 import pytest
+from kafka.record.memory_records import MemoryRecords
+
 from causeway.core.batches import (
     BatchHead,
     CorruptBatch,
@@ -14,7 +16,6 @@ from causeway.core.batches import (
 )
 from causeway.core.codecs import Codec
 from causeway.core.errors import ProtocolFault
-from kafka.record.memory_records import MemoryRecords
 
 # Written by hand after the protocol's table: one record, key "k", value "v", header "h" -> null.
 RECORD = bytes.fromhex("16 00 00 00 02 6b 02 76 02 02 68 01".replace(" ", ""))

@@ -6,6 +6,7 @@ import struct
 import cramjam
 import pytest
 import zstandard
+
 from causeway.core.codecs import Codec, compress, decompress
 from causeway.core.wire import Malformed
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from causeway.core.comparison import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -17,8 +20,6 @@ from causeway.core.comparison import (
     VerifyReport,
 )
 from causeway.core.identity import SourceOffset, TopicPartition
-from hypothesis import given
-from hypothesis import strategies as st
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("sf.orders", 0)
 Records = Sequence[tuple[int, Content]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from causeway.core.flow import CopyLimits, Flow, Start
 from causeway.core.naming import IdentityNaming, PrefixNaming, is_internal, is_legal
 from causeway.core.topic_filter import TopicFilter

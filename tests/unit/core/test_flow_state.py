@@ -2,6 +2,7 @@ import json
 from uuid import UUID
 
 import pytest
+
 from causeway.core.errors import ProtocolFault
 from causeway.core.flow_state import (
     Fence,

@@ -6,10 +6,11 @@ import zlib
 
 import cramjam
 import pytest
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+
 from causeway.core.batches import CorruptBatch, check_crc, split_batches
 from causeway.core.codecs import Codec, compress
 from causeway.core.records import Record, decode_records
-from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 KEYS_AND_VALUES = [(b"k", b"v"), (None, b"value" * 50), (b"", None), (None, b"")]
 

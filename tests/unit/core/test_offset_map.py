@@ -2,6 +2,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+
 from causeway.core.errors import ProtocolFault
 from causeway.core.identity import TopicPartition
 from causeway.core.offset_map import (

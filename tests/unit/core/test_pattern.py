@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from causeway.core.pattern import Pattern, compiled
-from causeway.core.pattern_syntax import PatternError
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from causeway.core.pattern import Pattern, compiled
+from causeway.core.pattern_syntax import PatternError
 
 LETTERS = "ab.-_1"
 

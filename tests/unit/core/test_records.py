@@ -6,11 +6,12 @@ import google_crc32c
 import kafka.codec
 import kafka.record.default_records
 import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecords
+
 from causeway.core.batches import CorruptBatch, check_crc, parse_head, split_batches
 from causeway.core.codecs import Codec, compress, decompress
 from causeway.core.records import Record, decode_records, encode_batch
-from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.record.memory_records import MemoryRecords
 
 RECORDS = [
     Record(0, 1_700_000_000_000, b"key", b"value" * 40),

@@ -2,13 +2,14 @@ import struct
 
 import google_crc32c
 import pytest
+from test_legacy_records import message, wrapped
+
 from causeway.core.batches import check_crc, rebase, split_batches
 from causeway.core.codecs import Codec, compress
 from causeway.core.record_frames import Frame, write_batch
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.repack import Repack, Verbatim, choose_way, repack
 from causeway.core.wire import read_varint
-from test_legacy_records import message, wrapped
 
 OURS = {"producer_id": 77, "producer_epoch": 5, "base_sequence": 11}
 HEADERS = ((b"h", None), (b"\xff", b"x"), (b"h", b""))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from causeway.core.topic_filter import TopicFilter
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+
 from causeway.core.flow import CopyLimits, Flow, Start
 from causeway.core.naming import IdentityNaming, NamingPolicy, PrefixNaming
 from causeway.core.topic_filter import TopicFilter

@@ -1,6 +1,7 @@
 import pytest
-from causeway.core.wire import Malformed, read_varint, read_varlong, wrap_int64, write_varint
 from kafka.record.util import decode_varint, encode_varint
+
+from causeway.core.wire import Malformed, read_varint, read_varlong, wrap_int64, write_varint
 
 EDGES = [0, 1, -1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31)]
 LONG_EDGES = [*EDGES, 2**31, 2**62, 2**63 - 1, -(2**63)]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from causeway.entrypoints.airflow_home import MARK, AirflowHome, airflow_environment, prepare_home
 from causeway.entrypoints.airflow_processes import marked_processes, stop_airflow
 

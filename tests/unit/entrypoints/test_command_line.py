@@ -11,6 +11,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+
 from causeway.entrypoints import verbs
 from causeway.entrypoints.cli import main, parser
 from causeway.entrypoints.verbs import Outcome, Request

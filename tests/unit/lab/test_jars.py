@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from causeway.lab import jars
 from causeway.lab.errors import JarsRefused, LabTrouble
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from causeway.lab import lab
 from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import LabTrouble, StateUnreadable

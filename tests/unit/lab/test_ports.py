@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+
 from causeway.lab import ports
 from causeway.lab.errors import LabTrouble
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from causeway.lab import processes
 
 SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; print('awake', flush=True); time.sleep(600)"]

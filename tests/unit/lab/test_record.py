@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from causeway.lab.errors import LabTrouble, StateUnreadable
 from causeway.lab.processes import ProcessIdentity
 from causeway.lab.record import ClusterRecord, ClusterSpec, NodePorts, load_record, save_record
