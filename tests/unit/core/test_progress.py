@@ -1,0 +1,50 @@
+import pytest
+
+from causeway.core.instants import rfc3339
+from causeway.core.progress import Progress
+
+
+def test_a_line_comes_every_two_seconds_and_not_before():
+    progress = Progress("f", None)
+    assert progress.line(1.9, 0) == ""
+    assert progress.line(2.0, 0) != ""
+    assert progress.line(3.9, 0) == ""
+    assert progress.line(4.0, 0) != ""
+
+
+def test_a_line_says_records_speed_lag_and_time_left():
+    progress = Progress("f", None)
+    progress.add(10_000, 30_000_000)
+    assert progress.line(2.0, 50_000) == "f: 10,000 records, 15.0 MB/s, lag 50,000, about 10 s left"
+
+
+def test_speed_is_that_since_the_last_line_not_since_the_beginning():
+    progress = Progress("f", None)
+    progress.add(10_000, 30_000_000)
+    progress.line(2.0, 0)
+    progress.add(10_500, 31_000_000)
+    assert progress.line(4.0, 1_000) == "f: 10,500 records, 0.5 MB/s, lag 1,000, about 4 s left"
+
+
+def test_a_run_with_an_end_says_its_own_time_left_never_less_than_none():
+    progress = Progress("f", 600.0)
+    progress.add(10, 10)
+    assert progress.line(2.0, 5).endswith("lag 5, 598 s left")
+    assert progress.line(700.0, 5).endswith("lag 5, 0 s left")
+
+
+def test_nobody_knows_the_time_left_when_nothing_moves():
+    assert Progress("f", None).line(2.0, 7) == "f: 0 records, 0.0 MB/s, lag 7"
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_700_000_000_999, "2023-11-14T22:13:20Z"),
+        (253_402_300_799_000, "9999-12-31T23:59:59Z"),
+        (-1_000, "1969-12-31T23:59:59Z"),
+    ],
+)
+def test_instants_are_rfc_3339_in_utc_to_the_second(time_ms, text):
+    assert rfc3339(time_ms) == text
