@@ -38,9 +38,7 @@ def record_of(event, state, offset):
     kind, flow, detail = event
     match kind:
         case "run":
-            return run_record(
-                flow, holder="h", run_id=f"r{offset}", lanes=detail, most_lanes=state.most_lanes, at_ms=offset
-            )
+            return run_record(flow, state, holder="h", run_id=f"r{offset}", lanes=detail, at_ms=offset)
         case "fence":
             return fence_record(
                 flow, fenced=detail, by="b", because="c", most_lanes=state.most_lanes, at_ms=offset

@@ -79,6 +79,8 @@ class FlowState:
     alive: Alive | None = None
     fence: Fence | None = None
     most_lanes: int = 0
+    lanes_varied: bool = False
+    """Runs had different numbers of lanes: an old worker may hold an id that no lane of today claims."""
     pairs: dict[str, KnownPair] = field(default_factory=dict)
     """By target topic."""
     source_cluster_id: str | None = None
@@ -130,6 +132,7 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
                 generation=run.generation,
                 run=run,
                 most_lanes=max(state.most_lanes, run.lanes, _int(value["most_lanes"])),
+                lanes_varied=state.lanes_varied or bool(value["varied"]),
             )
         case "alive":
             alive = Alive(
@@ -168,13 +171,18 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
 
 
 def run_record(
-    flow: str, *, holder: str, run_id: str, lanes: int, most_lanes: int, at_ms: int
+    flow: str, before: FlowState, *, holder: str, run_id: str, lanes: int, at_ms: int
 ) -> tuple[bytes, bytes]:
-    return _record(
-        "run",
-        flow,
-        {"holder": holder, "run": run_id, "lanes": lanes, "most_lanes": most_lanes, "at_ms": at_ms},
-    )
+    """`before` is the state that the run found: what compaction may take with older records is carried on."""
+    value: dict[str, object] = {
+        "holder": holder,
+        "run": run_id,
+        "lanes": lanes,
+        "most_lanes": max(before.most_lanes, lanes),
+        "varied": before.lanes_varied or (before.most_lanes not in (0, lanes)),
+        "at_ms": at_ms,
+    }
+    return _record("run", flow, value)
 
 
 def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tuple[bytes, bytes]:

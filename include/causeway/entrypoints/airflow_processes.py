@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.request import urlopen
 
-import psutil  # type: ignore[import-untyped]  # it comes with Airflow, without types
+import psutil
 
 from causeway.core.errors import CausewayError
 from causeway.entrypoints.airflow_home import MARK, AirflowHome, airflow_environment

@@ -17,7 +17,7 @@ from causeway.core.identity import Generation, TopicPartition
 from causeway.core.instants import rfc3339
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Doubt, Unreachable
+from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.position import Position
 from causeway.core.progress import Progress
 from causeway.core.report import PartitionReport, RunOutcome, RunReport, parked_dict
@@ -30,6 +30,7 @@ from causeway.flows.clusters import (
     refuse_one_cluster,
     refuse_other_clusters,
 )
+from causeway.flows.fence import claim_all_lanes
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.life_signs import LifeSigns
 from causeway.flows.ownership import (
@@ -49,6 +50,7 @@ Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
 """Runs each task somewhere and brings all results back; raises only if it can't run any."""
 
 FOLLOWING_TRANSACTION_SECONDS = 0.5
+_PASSING = (Unreachable, Doubt, Beaten, ClusterUnreachable)
 _IDLE_SECONDS = 0.2
 _PARKED_AGAIN_SECONDS = 30.0
 _PATIENCE_SECONDS = 90.0
@@ -84,7 +86,7 @@ def copy_flow(
         run = _Run(flow, source, target, clusters, carry, options, say)
         try:
             run.begin(_may_begin(flow, clusters))
-        except (Unreachable, Doubt) as trouble:
+        except (Unreachable, Doubt, Beaten) as trouble:
             raise ClusterUnreachable(
                 f"flow {flow.name}", rule=f"can't begin: {trouble}", remedy="run it again"
             ) from trouble
@@ -162,6 +164,7 @@ class _Run:
                 say=self._say,
             )
         )
+        clusters.network.run(self._claim_lanes_of_other_numbers)
         if state.source_cluster_id is None:
             clusters.network.run(
                 lambda: remember_clusters(
@@ -181,26 +184,37 @@ class _Run:
             began_at=rfc3339(self._clock.time_ms()),
         )
 
+    async def _claim_lanes_of_other_numbers(self) -> None:
+        """A worker of a run with another number of lanes isn't fenced by the claims of this run's lanes."""
+        target = self._clusters.target
+        state = await target.flow_state(self._flow.name)
+        if state.lanes_varied:
+            claimed = await claim_all_lanes(target, self._clock, self._flow, state)
+            self._say(f"{self._flow.name}: had other numbers of lanes before; claimed all {claimed}")
+
     # rounds
 
     def go_on_until_the_end(self) -> None:
-        while True:
+        outcome: RunOutcome | None = None
+        while outcome is None:
             try:
-                plan = self._plan()
-            except (Unreachable, ClusterUnreachable) as trouble:
+                outcome = self._go_one_round()
+            except _PASSING as trouble:
                 self._be_patient(str(trouble))
-                continue
-            outcome = self._is_over(plan)
-            if outcome is not None:
-                self.report.outcome = outcome
-                return
-            if not plan.tasks and plan.later and self._options.run_for_seconds is None:
-                self._be_patient(next(iter(plan.later.values())))
-                continue
-            if not plan.tasks:
-                self._pause(_IDLE_SECONDS)
-                continue
+        self.report.outcome = outcome
+
+    def _go_one_round(self) -> RunOutcome | None:
+        plan = self._plan()
+        outcome = self._is_over(plan)
+        if outcome is not None:
+            return outcome
+        if plan.tasks:
             self._carry_round(plan)
+        elif plan.later and self._options.run_for_seconds is None:
+            self._be_patient(next(iter(plan.later.values())))
+        else:
+            self._pause(_IDLE_SECONDS)
+        return None
 
     def _is_over(self, plan: RoundPlan) -> RunOutcome | None:
         run_for = self._options.run_for_seconds
@@ -366,7 +380,7 @@ class _Run:
         self.report.seconds = self._clock.monotonic() - self._began
         try:
             self._clusters.network.run(self._say_ended)
-        except (Unreachable, Doubt, CausewayError) as trouble:
+        except (*_PASSING, CausewayError) as trouble:
             # The word that this run ended is courtesy; without it the next run watches for silence.
             self._say(f"{self._flow.name}: couldn't sign off: {trouble}")
         on_report(self.report)

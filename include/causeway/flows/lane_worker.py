@@ -11,7 +11,7 @@ from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable
-from causeway.core.lane_task import LaneResult, LaneTask, PartitionRow
+from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
 from causeway.flows.lane.run import run_lane
 
 
@@ -26,9 +26,9 @@ class LaneWorker:
         try:
             result = self._network.run(lambda: self._run(task))
         except ClusterUnreachable as trouble:
-            result = _without_rows(task, "doubt", str(trouble), None)
+            result = without_rows(task, "doubt", str(trouble))
         except CausewayError as error:
-            result = _without_rows(task, "failed", str(error), error)
+            result = without_rows(task, "failed", str(error), error)
         if result.outcome != "done":
             self.disconnect()
         return result
@@ -47,15 +47,11 @@ class LaneWorker:
         self._network.close()
 
 
-def _without_rows(task: LaneTask, outcome: str, why: str, error: CausewayError | None) -> LaneResult:
+def without_rows(
+    task: LaneTask, outcome: Outcome, why: str, error: CausewayError | None = None
+) -> LaneResult:
+    """Of a lane that can't tell what it did; what it did is on the target."""
     rows = tuple(
         PartitionRow(source=a.pair.source, target=a.pair.target, later=why) for a in task.assignments
     )
-    return LaneResult(
-        lane=task.lane,
-        outcome="failed" if outcome == "failed" else "doubt",
-        why=why,
-        transactions=0,
-        rows=rows,
-        error=error,
-    )
+    return LaneResult(lane=task.lane, outcome=outcome, why=why, transactions=0, rows=rows, error=error)

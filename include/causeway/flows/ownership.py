@@ -58,10 +58,10 @@ async def begin_run(
         state = await _wait_for_silence(target, clock, flow.name, other, say)
     key, value = run_record(
         flow.name,
+        state,
         holder=holder.name,
         run_id=holder.run_id,
         lanes=flow.lanes,
-        most_lanes=state.most_lanes,
         at_ms=clock.time_ms(),
     )
     return Generation(await target.append_plain(FLOWS_TOPIC, key, value))

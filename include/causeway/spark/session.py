@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
 from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.flows.lane_worker import without_rows
 from causeway.spark.executor import LanePayload, carry_lanes
 from causeway.spark.shipping import package_zip
 
@@ -63,9 +66,21 @@ def carrier(
 
     def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
         payloads = [LanePayload(task, source, target) for task in tasks]
-        results: list[LaneResult] = (
-            context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
-        )
+        try:
+            results: list[LaneResult] = (
+                context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
+            )
+        except Py4JJavaError as lost:
+            # A worker or an executor died. What its lanes did is on the target; the next round reads it.
+            if context._jsc is None or context._jsc.sc().isStopped():  # noqa: SLF001
+                raise ClusterUnreachable("Spark", rule="the application ended under the run") from lost
+            return [without_rows(task, "doubt", f"Spark lost the round: {_cause(lost)}") for task in tasks]
         return results
 
     return carry
+
+
+def _cause(lost: Py4JJavaError) -> str:
+    """Spark's own sentence, without the stack under it."""
+    lines = [line.strip() for line in str(lost.java_exception).splitlines() if line.strip()]
+    return lines[0][:300] if lines else "no reason given"

@@ -24,9 +24,8 @@ PAIR = KnownPair(
 
 
 def run(*, holder="amy", lanes=4, most_lanes=0, at_ms=1_000, flow="f"):
-    return run_record(
-        flow, holder=holder, run_id=f"{holder}-1", lanes=lanes, most_lanes=most_lanes, at_ms=at_ms
-    )
+    before = FlowState(most_lanes=most_lanes)
+    return run_record(flow, before, holder=holder, run_id=f"{holder}-1", lanes=lanes, at_ms=at_ms)
 
 
 def alive(generation, *, ended=False, at_ms=2_000):
@@ -222,3 +221,17 @@ def test_half_a_topic_id_is_refused():
         folded((key, value.replace(b"-", b"")[:-30] + b'"}'))
     with pytest.raises(ProtocolFault, match="must be version 1"):
         folded((key, value.replace(b"00000001", b"1")))
+
+
+def test_another_number_of_lanes_is_never_forgotten():
+    """Compaction leaves one run record: it alone must say that an old worker may hold a lane of another number."""
+    state = FlowState()
+    said = []
+    for offset, lanes in enumerate((16, 4, 4, 4)):
+        key, value = run_record("f", state, holder="amy", run_id=f"{offset}", lanes=lanes, at_ms=offset)
+        state = fold({"f": state}, LogRecord(offset, 0, key, value))["f"]
+        said.append(state.lanes_varied)
+    only_the_last = fold({}, LogRecord(offset, 0, key, value))["f"]
+
+    assert said == [False, True, True, True]
+    assert (only_the_last.lanes_varied, only_the_last.most_lanes) == (True, 16)
