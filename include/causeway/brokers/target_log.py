@@ -43,6 +43,8 @@ class WireTarget(WireLogReader):
     async def flow_state(self, flow: str) -> FlowState:
         """Only what was appended since the last look is read again."""
         end = await self._end_of(_FLOWS)
+        if end < self._flows_next:  # the topic was made anew under us
+            self._flow_states, self._flows_next = {}, 0
         async for record in self._records(_FLOWS, self._flows_next, end):
             value = record.value
             self._flow_states = fold(
@@ -152,8 +154,6 @@ class WireTarget(WireLogReader):
                 run = decode_run(record.key, record.value)
                 if run.target in runs:
                     runs[run.target].append(run)
-        for found in runs.values():
-            found.sort(key=lambda run: run.target_first)
         return runs
 
     async def open_producers(

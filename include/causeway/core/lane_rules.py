@@ -12,7 +12,7 @@ from uuid import UUID
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode
 from causeway.core.lane_task import Assignment, Parked, ParkReason
-from causeway.core.offset_map import Run
+from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.rights import Operation, Side, grant_command
@@ -97,6 +97,15 @@ def judge_source_lineage(
     return Parked(ParkReason.SOURCE_TRUNCATED, facts, adopt_remedy(flow, pair.source))
 
 
+def source_cut(flow: str, assignment: Assignment, source_next: int, end: int) -> Parked:
+    pair = assignment.pair
+    return Parked(
+        ParkReason.SOURCE_TRUNCATED,
+        f"{pair.source} was read to offset {source_next} and now ends at {end}",
+        adopt_remedy(flow, pair.source),
+    )
+
+
 def target_tail_is_lost(
     position: Position, end: EpochEnd | Refused | None, log_start: int, log_end: int
 ) -> bool:
@@ -127,14 +136,12 @@ def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
 
 
 def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:
+    """By target offset; what a lost tail held and was written again since says nothing any more."""
     pair = assignment.pair
-    return sorted(
-        (
-            run
-            for run in runs
-            if run.target_topic_id == pair.target_topic_id and run.source_topic_id == pair.source_topic_id
-        ),
-        key=lambda run: run.target_first,
+    return runs_that_hold(
+        run
+        for run in runs
+        if run.target_topic_id == pair.target_topic_id and run.source_topic_id == pair.source_topic_id
     )
 
 

@@ -119,6 +119,10 @@ class LogReader(Protocol):
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int | Refused]: ...
 
+    async def log_ends(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LogEnd | Refused]: ...
+
 
 class Source(LogReader, Protocol):
     """The cluster that is only read."""
@@ -160,14 +164,10 @@ class Target(LogReader, Protocol):
         self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
     ) -> dict[TopicPartition, Position | ForeignPosition | None]: ...
 
-    async def log_ends(
-        self, partitions: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, LogEnd | Refused]: ...
-
     async def map_runs(
         self, map_topic: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[Run]]:
-        """All committed runs of these partitions, by target offset."""
+        """All committed runs of these partitions, in the order of their commits: newer correct older."""
         ...
 
     async def open_producers(

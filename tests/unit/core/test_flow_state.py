@@ -224,7 +224,7 @@ def test_half_a_topic_id_is_refused():
 
 
 def test_another_number_of_lanes_is_never_forgotten():
-    """Compaction leaves one run record: it alone must say that an old worker may hold a lane of another number."""
+    """Compaction leaves one run record: it alone must say that an old worker may hold a lane's old id."""
     state = FlowState()
     said = []
     for offset, lanes in enumerate((16, 4, 4, 4)):

@@ -1,0 +1,265 @@
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.lane_rules import (
+    Fresh,
+    LostPosition,
+    adopt_remedy,
+    foreign_data,
+    judge_position,
+    judge_source_lineage,
+    last_run,
+    not_authorized,
+    position_lost,
+    refusal_of_rights,
+    source_next_at,
+    target_recreated,
+    target_tail_is_lost,
+)
+from causeway.core.lane_task import Assignment, Parked, ParkReason
+from causeway.core.offset_map import Run
+from causeway.core.ports import Diverged, EpochEnd, Refused
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.rights import Operation
+
+SOURCE_ID, TARGET_ID, OTHER_ID = UUID(int=1), UUID(int=2), UUID(int=3)
+ADOPT = "`causeway adopt f orders 3 OFFSET`"
+ASSIGNMENT = Assignment(
+    pair=Pair(
+        source=TopicPartition("orders", 3),
+        target=TopicPartition("sf.orders", 3),
+        source_topic_id=SOURCE_ID,
+        target_topic_id=TARGET_ID,
+    ),
+    end=500,
+    start=None,
+    known=False,
+)
+POSITION = Position(
+    source_next=107,
+    target_next=45,
+    source_topic_id=SOURCE_ID,
+    target_topic_id=TARGET_ID,
+    source_epoch=3,
+    target_epoch=4,
+    generation=5,
+    producer_id=6,
+    time_ms=7,
+)
+
+
+def stretch(source_first, target_first, *segments, source_id=SOURCE_ID, target_id=TARGET_ID):
+    return Run(
+        target=ASSIGNMENT.pair.target,
+        source_first=source_first,
+        target_first=target_first,
+        segments=segments,
+        first_timestamp_ms=0,
+        last_timestamp_ms=0,
+        generation=1,
+        source_topic_id=source_id,
+        target_topic_id=target_id,
+    )
+
+
+# Is what was committed ours?
+
+
+def test_a_position_for_these_two_topics_is_a_position():
+    assert judge_position("f", ASSIGNMENT, POSITION) is POSITION
+
+
+def test_a_foreign_offset_parks():
+    parked = judge_position("f", ASSIGNMENT, ForeignPosition(9, "its metadata isn't Causeway's"))
+    assert parked.reason is ParkReason.FOREIGN_POSITION
+    assert (
+        parked.facts == "group causeway.f holds offset 9 for sf.orders-3, but its metadata isn't Causeway's"
+    )
+
+
+def test_nothing_committed_is_a_beginning_only_if_the_flow_never_wrote_here():
+    assert judge_position("f", ASSIGNMENT, None) == Fresh()
+    assert judge_position("f", replace(ASSIGNMENT, known=True), None) == LostPosition()
+
+
+def test_a_recreated_target_parks():
+    parked = judge_position("f", ASSIGNMENT, replace(POSITION, target_topic_id=OTHER_ID))
+    assert parked.reason is ParkReason.TARGET_RECREATED
+    assert f"sf.orders had id {OTHER_ID} when it was last written and has {TARGET_ID}" == parked.facts
+    assert ADOPT in parked.remedy
+    assert parked == target_recreated("f", ASSIGNMENT, OTHER_ID)
+
+
+def test_a_recreated_source_parks():
+    parked = judge_position("f", ASSIGNMENT, replace(POSITION, source_topic_id=OTHER_ID))
+    assert parked.reason is ParkReason.SOURCE_RECREATED
+    assert f"orders had id {OTHER_ID} and has {SOURCE_ID}; offset 107" in parked.facts
+    assert ADOPT in parked.remedy
+
+
+def test_if_both_were_recreated_the_target_is_named_first():
+    both = replace(POSITION, source_topic_id=OTHER_ID, target_topic_id=OTHER_ID)
+    assert judge_position("f", ASSIGNMENT, both).reason is ParkReason.TARGET_RECREATED
+
+
+# Does the source still have the history?
+
+
+@pytest.mark.parametrize("end", [EpochEnd(3, 107), EpochEnd(3, 900)])
+def test_an_epoch_that_reaches_the_position_is_the_same_history(end):
+    assert judge_source_lineage("f", ASSIGNMENT, POSITION, end) is None
+
+
+def test_without_an_epoch_or_an_answer_there_is_nothing_to_judge():
+    assert judge_source_lineage("f", ASSIGNMENT, POSITION, None) is None
+    assert judge_source_lineage("f", ASSIGNMENT, replace(POSITION, source_epoch=-1), EpochEnd(0, 5)) is None
+
+
+def test_an_epoch_that_ends_in_front_of_the_position_parks():
+    parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(3, 106))
+    assert parked.reason is ParkReason.SOURCE_TRUNCATED
+    assert parked.facts == "orders-3 was read to offset 107 in leader epoch 3; that epoch now ends at 106"
+    assert ADOPT in parked.remedy
+
+
+def test_an_epoch_that_is_not_known_any_more_parks():
+    parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(-1, -1))
+    assert parked.reason is ParkReason.SOURCE_TRUNCATED
+    assert "no longer knows leader epoch 3" in parked.facts
+
+
+def test_a_refused_question_waits_and_a_missing_right_parks():
+    later = judge_source_lineage("f", ASSIGNMENT, POSITION, Refused(Code.NOT_LEADER_OR_FOLLOWER))
+    assert later == "orders-3: NOT_LEADER_OR_FOLLOWER"
+    parked = judge_source_lineage("f", ASSIGNMENT, POSITION, Refused(Code.TOPIC_AUTHORIZATION_FAILED))
+    assert parked == not_authorized("orders", Operation.READ, "source")
+
+
+# Does the target still have its tail?
+
+
+@pytest.mark.parametrize(
+    ("end", "log_start", "log_end", "is_lost"),
+    [
+        (EpochEnd(4, 45), 0, 45, False),
+        (EpochEnd(4, 900), 0, 900, False),
+        (EpochEnd(4, 44), 0, 900, True),  # grown again under another leader: only the epoch tells
+        (EpochEnd(-1, -1), 0, 900, True),
+        (EpochEnd(4, 900), 0, 44, True),
+        (None, 0, 44, True),
+        (None, 0, 45, False),
+        (Refused(Code.NOT_LEADER_OR_FOLLOWER), 0, 900, False),
+        (EpochEnd(-1, -1), 45, 900, False),  # its own retention took what the epoch spoke about
+        (EpochEnd(-1, -1), 44, 900, True),
+        (EpochEnd(4, 44), 60, 900, False),
+        (None, 44, 44, True),
+    ],
+)
+def test_a_tail_is_lost_if_the_record_in_front_of_the_position_is_gone(end, log_start, log_end, is_lost):
+    assert target_tail_is_lost(POSITION, end, log_start, log_end) is is_lost
+
+
+def test_a_position_without_an_epoch_is_judged_by_the_end_alone():
+    rebuilt = replace(POSITION, target_epoch=-1)
+    assert target_tail_is_lost(rebuilt, EpochEnd(4, 44), 0, 45) is False
+    assert target_tail_is_lost(rebuilt, None, 0, 44) is True
+
+
+# What the map says.
+
+RUNS = [stretch(100, 40, (3, 2), (2, 0)), stretch(110, 46, (4, 0)), stretch(200, 51, (1, 0))]
+
+
+@pytest.mark.parametrize(
+    ("target_end", "source_next"),
+    [
+        (0, 100),
+        (40, 100),
+        (41, 101),
+        (43, 105),
+        (44, 106),
+        (45, 110),  # a marker: the next record is the next run's first
+        (46, 110),
+        (49, 113),
+        (50, 200),
+        (51, 200),
+        (52, None),
+        (900, None),
+    ],
+)
+def test_a_lost_tail_is_copied_again_from_the_first_record_at_or_behind_the_end(target_end, source_next):
+    assert source_next_at(RUNS, ASSIGNMENT, target_end) == source_next
+
+
+def test_the_last_run_is_the_one_that_lies_last():
+    assert last_run(RUNS, ASSIGNMENT) is RUNS[-1]
+    assert last_run([], ASSIGNMENT) is None
+    assert source_next_at([], ASSIGNMENT, 5) is None
+
+
+def test_what_a_lost_tail_held_is_not_where_it_is_copied_again_from():
+    """The tail from 42 on was lost; behind an aborted attempt, 102 and 105 are at 46 and 47 now."""
+    again = stretch(102, 46, (1, 2), (1, 0))
+    runs = [*RUNS, again]
+    assert last_run(runs, ASSIGNMENT) == again
+    assert source_next_at(runs, ASSIGNMENT, 47) == 105
+    assert source_next_at(runs, ASSIGNMENT, 44) == 102
+    assert source_next_at(runs, ASSIGNMENT, 41) == 101
+
+
+@pytest.mark.parametrize("ids", [{"source_id": OTHER_ID}, {"target_id": OTHER_ID}])
+def test_runs_of_other_topics_of_the_same_name_say_nothing(ids):
+    other = [stretch(900, 90, (5, 0), **ids)]
+    assert last_run(other, ASSIGNMENT) is None
+    assert source_next_at(other, ASSIGNMENT, 5) is None
+    assert last_run(RUNS + other, ASSIGNMENT) is RUNS[-1]
+
+
+# What parks, in words.
+
+
+def test_a_lost_position_that_the_map_does_not_know_parks():
+    parked = position_lost("f", replace(ASSIGNMENT, known=True))
+    assert parked.reason is ParkReason.POSITION_LOST
+    assert "group causeway.f has no offset for sf.orders-3" in parked.facts
+    assert ADOPT in parked.remedy
+
+
+def test_foreign_data_and_a_foreign_writer_are_two_things():
+    found = foreign_data("f", ASSIGNMENT, 9, had_position=False)
+    assert found.reason is ParkReason.FOREIGN_DATA
+    assert "first at offset 9" in found.facts
+    written = foreign_data("f", ASSIGNMENT, 9, had_position=True)
+    assert written.reason is ParkReason.FOREIGN_WRITER
+    assert "at offset 9" in written.facts
+    assert "WRITE right" in written.remedy
+    assert ADOPT in found.remedy
+    assert ADOPT in written.remedy
+
+
+def test_a_missing_right_comes_with_its_grant():
+    parked = not_authorized("orders", Operation.READ, "source")
+    assert parked.reason is ParkReason.NOT_AUTHORIZED
+    assert parked.facts == "Read on topic orders of the source is not granted"
+    assert parked.remedy == (
+        "kafka-acls.sh --add --allow-principal User:<the flow's> --operation Read --topic orders"
+    )
+
+
+@pytest.mark.parametrize(
+    "refused", [Refused(Code.NOT_LEADER_OR_FOLLOWER), Refused(999), Diverged(1, 2), None, "text"]
+)
+def test_other_refusals_are_no_question_of_rights(refused):
+    assert refusal_of_rights("orders", "source", refused) is None
+
+
+def test_every_word_of_advice_names_a_command_with_all_that_is_known():
+    assert adopt_remedy("f", ASSIGNMENT.pair.source).startswith(ADOPT)
+
+
+def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
+    assert str(Parked(ParkReason.REFUSED, "facts", "remedy")) == "batch refused by the target: facts; remedy"

@@ -1,0 +1,150 @@
+from uuid import UUID
+
+import pytest
+
+from causeway.core.flow import CopyLimits, Flow, Start
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.lane_task import ParkReason, StartAt
+from causeway.core.lanes import lane_of
+from causeway.core.naming import PrefixNaming
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.round_plan import (
+    RENEW_AFTER_MS,
+    PartitionFacts,
+    RoundPlan,
+    needs_work,
+    plan_tasks,
+    topic_is_gone,
+    topic_was_recreated,
+)
+from causeway.core.topic_filter import TopicFilter
+
+NOW_MS = 1_700_000_000_000
+LIMITS = CopyLimits(transaction_bytes=1, fetch_bytes=2)
+FLOW = Flow(
+    name="f",
+    source="sf",
+    target="nyc",
+    topics=TopicFilter((".*",)),
+    naming=PrefixNaming("sf"),
+    start=Start("earliest"),
+    lanes=4,
+    replication_factor=None,
+    config_properties_exclude=(),
+    limits=LIMITS,
+)
+
+
+def facts(partition=0, *, at=100, end=100, age_ms=0, position=..., start=None, log_start=0, known=True):
+    pair = Pair(
+        source=TopicPartition("orders", partition),
+        target=TopicPartition("sf.orders", partition),
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+    )
+    if position is ...:
+        position = Position(
+            source_next=at,
+            target_next=at,
+            source_topic_id=UUID(int=1),
+            target_topic_id=UUID(int=2),
+            source_epoch=0,
+            target_epoch=0,
+            generation=1,
+            producer_id=1,
+            time_ms=NOW_MS - age_ms,
+        )
+    return PartitionFacts(
+        pair=pair, position=position, log_start=log_start, last_stable=end, start=start, known=known
+    )
+
+
+def planned(*partitions):
+    return plan_tasks(FLOW, 42, partitions, now_ms=NOW_MS, map_partitions=8)
+
+
+def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
+    assert not needs_work(facts(), NOW_MS)
+    assert planned(facts(0), facts(1)) == ()
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        facts(end=101),
+        facts(position=None, end=0),
+        facts(position=ForeignPosition(5, "why")),
+        facts(age_ms=RENEW_AFTER_MS + 1),
+        facts(end=99),
+    ],
+    ids=["lag", "no position yet", "foreign position", "a day old", "shrunken source"],
+)
+def test_what_has_work(partition):
+    assert needs_work(partition, NOW_MS)
+    assert len(planned(partition)) == 1
+
+
+def test_positions_are_renewed_after_a_day_and_not_before():
+    assert RENEW_AFTER_MS == 86_400_000
+    assert not needs_work(facts(age_ms=RENEW_AFTER_MS), NOW_MS)
+
+
+def test_a_partition_stands_at_its_position_or_where_it_would_begin():
+    assert facts(at=70).source_next == 70
+    assert facts(position=None, log_start=30).source_next == 30
+    assert facts(position=None, log_start=30, start=StartAt(offset=60, epoch=2)).source_next == 60
+    assert facts(position=ForeignPosition(5, "why"), log_start=30).source_next == 30
+    assert facts(at=70, log_start=80, start=StartAt(offset=60, epoch=2)).source_next == 70
+
+
+def test_lag_is_never_negative_and_adds_up():
+    assert facts(at=100, end=130).lag == 30
+    assert facts(at=100, end=99).lag == 0
+    plan = RoundPlan(tasks=(), partitions=(facts(0, end=130), facts(1, end=99), facts(2, end=102)))
+    assert plan.lag == 32
+
+
+def test_only_lanes_with_work_become_tasks_and_only_with_the_partitions_that_have_some():
+    partitions = [facts(p, end=101 if p % 2 else 100) for p in range(12)]
+    tasks = planned(*partitions)
+    given = [(a.pair.target.partition, task.lane) for task in tasks for a in task.assignments]
+    assert sorted(p for p, _ in given) == [1, 3, 5, 7, 9, 11]
+    assert all(lane == lane_of(TopicPartition("sf.orders", p), FLOW.lanes) for p, lane in given)
+    assert len({task.lane for task in tasks}) == len(tasks)
+
+
+def test_the_biggest_lane_comes_first_and_equals_come_by_number():
+    partitions = [facts(p, end=101 + p) for p in range(12)]
+    tasks = planned(*partitions)
+    assert len(tasks) > 2
+    sizes = [sum(a.end - 100 for a in task.assignments) for task in tasks]
+    assert sizes == sorted(sizes, reverse=True)
+    idle = planned(*(facts(p, age_ms=RENEW_AFTER_MS * 2) for p in range(12)))
+    assert [task.lane for task in idle] == sorted(task.lane for task in idle)
+
+
+def test_a_task_holds_all_that_a_lane_is_told():
+    (task,) = planned(facts(3, end=130, start=StartAt(offset=9, epoch=1), known=False))
+    assert (task.flow, task.group, task.generation) == ("f", "causeway.f", 42)
+    assert task.transactional_id == f"causeway.f.{task.lane}"
+    assert (task.map_topic, task.map_partitions) == ("causeway-offset-map.sf.internal", 8)
+    assert task.limits == LIMITS
+    (assignment,) = task.assignments
+    assert (assignment.end, assignment.start, assignment.known) == (130, StartAt(offset=9, epoch=1), False)
+    assert assignment.pair == facts(3).pair
+
+
+def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out():
+    gone = topic_is_gone("f", "orders", "sf.orders")
+    assert gone.reason is ParkReason.TARGET_RECREATED
+    assert "sf.orders" in gone.facts
+    assert "`causeway adopt f orders PARTITION OFFSET`" in gone.remedy
+    again = topic_was_recreated("f", "sf.orders", "orders", "old", "new")
+    assert again.reason is ParkReason.TARGET_RECREATED
+    assert again.facts == "sf.orders had id old when this flow began with it and has new"
+
+
+def test_a_recreated_source_is_told_from_a_recreated_target():
+    parked = topic_was_recreated("f", "orders", "orders", "old", "new")
+    assert parked.reason is ParkReason.SOURCE_RECREATED
+    assert "`causeway adopt f orders PARTITION OFFSET`" in parked.remedy
