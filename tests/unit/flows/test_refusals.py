@@ -1,0 +1,128 @@
+"""What a broker's refusal of one partition means: parked, doubt, beaten, or only later."""
+
+from uuid import UUID
+
+import pytest
+
+from causeway.core.errors import NotAuthorized
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.lane_task import Assignment, ParkReason
+from causeway.core.ports import Beaten, Diverged, Doubt, Refused
+from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal, map_refusal
+from causeway.flows.lane.stream import Sent
+
+ADOPT = "`causeway adopt f orders 3 OFFSET`"
+ASSIGNMENT = Assignment(
+    pair=Pair(
+        source=TopicPartition("orders", 3),
+        target=TopicPartition("sf.orders", 3),
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+    ),
+    end=500,
+    start=None,
+    known=False,
+)
+SENT = Sent(
+    segments=((100, 3), (105, 2)),
+    records=5,
+    size_bytes=777,
+    first_timestamp_ms=0,
+    last_timestamp_ms=0,
+    repacked_because="",
+    source_before=100,
+    epoch_before=0,
+)
+BEATEN = {
+    Code.INVALID_PRODUCER_EPOCH,
+    Code.PRODUCER_FENCED,
+    Code.INVALID_PRODUCER_ID_MAPPING,
+    Code.INVALID_TXN_STATE,
+}
+PARKED = {
+    Code.MESSAGE_TOO_LARGE: "max.message.bytes of sf.orders",
+    Code.RECORD_LIST_TOO_LARGE: "segment.bytes of sf.orders",
+    Code.INVALID_TIMESTAMP: "message.timestamp.after.max.ms / before.max.ms of sf.orders",
+    Code.INVALID_RECORD: "cleanup.policy of sf.orders",
+    Code.CORRUPT_MESSAGE: "kafka-dump-log.sh on the source",
+    Code.UNSUPPORTED_COMPRESSION_TYPE: "newer broker",
+    Code.TOPIC_AUTHORIZATION_FAILED: "--operation Write --topic sf.orders",
+}
+SOURCE_PARKED = {
+    Code.OFFSET_OUT_OF_RANGE: ParkReason.SOURCE_GAP,
+    Code.UNKNOWN_TOPIC_ID: ParkReason.SOURCE_RECREATED,
+    Code.INCONSISTENT_TOPIC_ID: ParkReason.SOURCE_RECREATED,
+    Code.TOPIC_AUTHORIZATION_FAILED: ParkReason.NOT_AUTHORIZED,
+}
+UNKNOWN_CODE = 9_999
+
+
+def every_code_but(known):
+    return [*(code for code in Code if code not in known and code != Code.NONE), UNKNOWN_CODE]
+
+
+@pytest.mark.parametrize("code", sorted(BEATEN), ids=lambda code: code.name)
+def test_who_was_fenced_is_beaten(code):
+    with pytest.raises(Beaten, match=f"sf.orders-3: {code.name}"):
+        append_refusal(ASSIGNMENT, SENT, Refused(code))
+
+
+@pytest.mark.parametrize("code", PARKED, ids=lambda code: code.name)
+def test_a_batch_at_fault_parks_with_the_way_out(code):
+    parked = append_refusal(ASSIGNMENT, SENT, Refused(code))
+    assert PARKED[code] in parked.remedy
+    assert "{" not in parked.remedy
+    is_right = code == Code.TOPIC_AUTHORIZATION_FAILED
+    assert parked.reason is (ParkReason.NOT_AUTHORIZED if is_right else ParkReason.REFUSED)
+
+
+def test_a_refused_batch_is_named_by_where_it_lies_on_the_source():
+    parked = append_refusal(ASSIGNMENT, SENT, Refused(Code.MESSAGE_TOO_LARGE, "limit 1000"))
+    assert parked.facts == (
+        "the batch of 5 records at orders-3 offset 100 (777 bytes): MESSAGE_TOO_LARGE (limit 1000)"
+    )
+
+
+def test_whatever_else_an_append_is_refused_for_is_doubt():
+    for code in every_code_but(BEATEN | PARKED.keys()):
+        with pytest.raises(Doubt, match=r"sf\.orders-3: "):
+            append_refusal(ASSIGNMENT, SENT, Refused(code))
+
+
+@pytest.mark.parametrize("code", SOURCE_PARKED, ids=lambda code: code.name)
+def test_what_the_source_will_never_give_parks(code):
+    parked = fetch_refusal("f", ASSIGNMENT, 107, Refused(code))
+    assert parked.reason is SOURCE_PARKED[code]
+    assert "orders" in parked.facts
+    assert ADOPT in parked.remedy or "--operation Read --topic orders" in parked.remedy
+
+
+def test_a_gap_says_what_is_needed_and_what_is_there():
+    told = fetch_refusal(
+        "f", ASSIGNMENT, 107, Refused(Code.OFFSET_OUT_OF_RANGE, "its log holds offsets 200 to 300")
+    )
+    assert told.facts == "orders-3 is needed from offset 107, its log holds offsets 200 to 300"
+    untold = fetch_refusal("f", ASSIGNMENT, 107, Refused(Code.OFFSET_OUT_OF_RANGE))
+    assert untold.facts == "orders-3 is needed from offset 107, which its log lacks"
+
+
+def test_every_other_refusal_of_the_source_passes():
+    for code in every_code_but(SOURCE_PARKED):
+        assert fetch_refusal("f", ASSIGNMENT, 107, Refused(code)) is None
+
+
+def test_a_log_that_took_another_turn_parks():
+    parked = diverged("f", ASSIGNMENT, 107, Diverged(epoch=4, end=90))
+    assert parked.reason is ParkReason.SOURCE_TRUNCATED
+    assert parked.facts == ("orders-3 was read to offset 107; its log took another turn: epoch 4 ends at 90")
+    assert ADOPT in parked.remedy
+
+
+def test_a_map_that_cannot_be_written_is_the_trouble_of_the_whole_flow():
+    partition = TopicPartition("causeway-offset-map.sf.internal", 2)
+    denied = map_refusal(partition, Refused(Code.TOPIC_AUTHORIZATION_FAILED))
+    assert isinstance(denied, NotAuthorized)
+    assert "--operation Write --topic causeway-offset-map.sf.internal" in str(denied)
+    for code in every_code_but({Code.TOPIC_AUTHORIZATION_FAILED}):
+        assert isinstance(map_refusal(partition, Refused(code)), Doubt)

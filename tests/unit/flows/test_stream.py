@@ -1,0 +1,194 @@
+"""One partition's way through a lane: what counts, and when."""
+
+import struct
+from uuid import UUID
+
+import google_crc32c
+import pytest
+
+from causeway.core.batches import HEADER
+from causeway.core.flow import CopyLimits
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
+from causeway.core.ports import Fetched, FetchFrom
+from causeway.flows.lane.stream import Sent, Stream
+from causeway.flows.lane.survey import Ground
+
+PAIR = Pair(
+    source=TopicPartition("orders", 3),
+    target=TopicPartition("sf.orders", 3),
+    source_topic_id=UUID(int=1),
+    target_topic_id=UUID(int=2),
+)
+TASK = LaneTask(
+    flow="f",
+    group="causeway.f",
+    lane=1,
+    transactional_id="causeway.f.1",
+    generation=9,
+    map_topic="m",
+    map_partitions=8,
+    limits=CopyLimits(),
+    assignments=(),
+)
+
+
+def raw(base, count=1, *, attributes=0, epoch=7):
+    checked = HEADER.pack(0, 0, 0, 2, 0, attributes, count - 1, 0, 0, 1, 0, 0, count)[21:] + b"payload"
+    return struct.pack(">qiibI", base, len(checked) + 9, epoch, 2, google_crc32c.value(checked)) + checked
+
+
+def stream(*, at=100, end=200):
+    ground = Ground(
+        assignment=Assignment(pair=PAIR, end=end, start=None, known=True),
+        position=None,
+        source_next=at,
+        source_epoch=5,
+        target_next=40,
+        target_end=40,
+        target_epoch=2,
+        log_start=0,
+    )
+    return Stream(ground, PartitionRow(source=PAIR.source, target=PAIR.target), TASK)
+
+
+def fetched(*batches, aborted=()):
+    return Fetched(
+        records=memoryview(b"".join(batches)), log_start=0, last_stable=0, high_watermark=0, aborted=aborted
+    )
+
+
+def sent(first=100, count=5, **fields):
+    given = {"repacked_because": "", "source_before": first, "epoch_before": 5} | fields
+    return Sent(
+        segments=((first, count),),
+        records=count,
+        size_bytes=50,
+        first_timestamp_ms=1,
+        last_timestamp_ms=2,
+        **given,
+    )
+
+
+def test_it_fetches_behind_what_it_has_with_that_batches_epoch():
+    it = stream()
+    assert it.fetch_from() == FetchFrom(UUID(int=1), 100, 5)
+    it.take(fetched(raw(100, 5), raw(105, 2, epoch=8)))
+    assert it.fetch_from() == FetchFrom(UUID(int=1), 107, 8)
+    assert it.consumed == 100
+
+
+def test_it_wants_more_until_the_planned_end():
+    it = stream(end=105)
+    assert it.wants_more
+    it.take(fetched(raw(100, 5)))
+    assert not it.wants_more
+
+
+def test_the_position_moves_over_trailing_holes_and_not_over_waiting_data():
+    it = stream()
+    it.take(
+        fetched(raw(100, 5, attributes=0x10), raw(105), raw(106, 2, attributes=0x10), aborted=((100, 1),))
+    )
+    it.skip_holes()
+    assert it.consumed == 105
+    head, _ = it.next_batch()
+    it.pass_over(head)
+    assert it.consumed == 106
+    assert it.next_batch() is None
+    assert (it.consumed, it.consumed_epoch) == (108, 7)
+
+
+def test_a_corrupt_batch_parks_behind_the_good_ones_which_still_cross():
+    it, bad = stream(), bytearray(raw(105))
+    bad[-1] ^= 1
+    it.take(fetched(raw(100, 5), bytes(bad), raw(106)))
+    assert it.row.parked.reason is ParkReason.SOURCE_CORRUPT
+    assert "`causeway adopt f orders 3 OFFSET`" in it.row.parked.remedy
+    assert it.next_batch()[0].base_offset == 100
+    assert it.next_batch() is None
+    assert not it.wants_more
+    it.take(fetched(raw(105)))
+    assert it.next_batch() is None
+
+
+def test_a_refused_batch_takes_the_position_back_in_front_of_it_and_drops_what_waits():
+    it, parked = stream(), Parked(ParkReason.REFUSED, "f", "r")
+    it.take(fetched(raw(100, 5), raw(105), raw(106)))
+    for _ in range(2):
+        it.pass_over(it.next_batch()[0])
+    it.refused(sent(100, source_before=100, epoch_before=5), parked)
+    assert (it.consumed, it.consumed_epoch, it.row.parked) == (100, 5, parked)
+    assert it.next_batch() is None
+    assert it.was_refused
+
+
+def test_only_what_is_committed_counts():
+    it = stream()
+    it.txn.touched = True
+    it.acknowledged(sent(), 40)
+    it.consumed = 105
+    assert (it.row.records, it.row.source_next, it.target_next, it.target_end) == (0, 100, 45, 45)
+    it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
+    assert (it.row.records, it.row.size_bytes, it.row.source_next) == (5, 50, 105)
+    assert (it.target_next, it.target_end) == (45, 46)  # a marker lies between
+    assert it.txn.records == 0
+
+
+def test_a_position_says_where_both_logs_stand_and_who_wrote_it():
+    it = stream()
+    it.acknowledged(sent(), 40)
+    it.consumed, it.consumed_epoch, it.aborted_seen = 105, 8, 3
+    first = it.next_position(TASK, producer_id=6, time_ms=7)
+    assert (first.source_next, first.target_next, first.source_epoch, first.target_epoch) == (105, 45, 8, 2)
+    assert (first.generation, first.producer_id, first.time_ms) == (9, 6, 7)
+    assert (first.records, first.aborted_records) == (5, 3)
+    it.committed(first)
+    it.acknowledged(sent(105, 2), 46)
+    again = it.next_position(TASK, producer_id=6, time_ms=8)
+    assert (again.records, again.aborted_records) == (7, 3)
+
+
+def test_batches_are_counted_by_how_they_crossed():
+    it = stream()
+    it.acknowledged(sent(), 40)
+    it.acknowledged(sent(105, repacked_because="holes"), 45)
+    it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
+    assert (it.row.verbatim_batches, it.row.repacked_batches) == (1, {"holes": 1})
+
+
+def test_what_is_acknowledged_is_in_the_map():
+    it = stream()
+    it.acknowledged(sent(100, 5), 40)
+    it.acknowledged(sent(107, 2), 45)
+    (run,) = it.runs.build()
+    assert (run.target, run.generation, run.target_first, run.segments) == (
+        PAIR.target,
+        9,
+        40,
+        ((5, 2), (2, 0)),
+    )
+
+
+def test_there_is_news_only_while_something_is_not_committed():
+    it = stream()
+    assert it.has_news
+    it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
+    assert not it.has_news
+    it.consumed += 1
+    assert it.has_news
+    it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
+    it.aborted_seen = 1
+    assert it.has_news
+
+
+@pytest.mark.parametrize(
+    "close",
+    [lambda it: it.park(Parked(ParkReason.REFUSED, "f", "r")), lambda it: it.wait_for_next_round("why")],
+)
+def test_a_closed_partition_takes_no_more(close):
+    it = stream()
+    close(it)
+    it.take(fetched(raw(100)))
+    assert it.next_batch() is None
+    assert not it.wants_more
