@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -40,11 +41,17 @@ _FIXED = {
     "spark.redaction.regex": "(?i)secret|password|passwd|token|sasl|ssl|jaas|keytab|passphrase|oauth|private",
 }
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+
 
 @contextmanager
 def spark_context(name: str) -> Iterator[SparkContext]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _SUBMITTED in os.environ:
+        # Before its gateway is up, a SparkConf doesn't know what spark-submit set: everything would look
+        # missing, the master too, and a cluster's job would quietly run here.
+        SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's SparkSession does the same
     conf = SparkConf().setAppName(name)
     for key, value in _DEFAULTS.items():
         conf.setIfMissing(key, value)
@@ -52,9 +59,10 @@ def spark_context(name: str) -> Iterator[SparkContext]:
         conf.set(key, value)
     context = SparkContext(conf=conf)
     try:
-        if not context.master.startswith("local"):
-            context.addPyFile(str(package_zip(Path(context.getConf().get("spark.local.dir", "/tmp")))))  # noqa: S108
-        yield context
+        with TemporaryDirectory(prefix="causeway-") as folder:
+            if not context.master.startswith("local"):
+                context.addPyFile(str(package_zip(Path(folder))))
+            yield context
     finally:
         context.stop()
 
