@@ -120,43 +120,13 @@ def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState
 def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
     match kind:
         case "run":
-            run = Run(
-                generation=Generation(record.offset),
-                holder=str(value["holder"]),
-                run_id=str(value["run"]),
-                lanes=_int(value["lanes"]),
-                since_ms=_int(value["at_ms"]),
-            )
-            return replace(
-                state,
-                generation=run.generation,
-                run=run,
-                most_lanes=max(state.most_lanes, run.lanes, _int(value["most_lanes"])),
-                lanes_varied=state.lanes_varied or bool(value["varied"]),
-            )
+            return _with_run(state, value, Generation(record.offset))
         case "alive":
-            alive = Alive(
-                generation=_int(value["generation"]),
-                ended=bool(value["ended"]),
-                at_ms=_int(value["at_ms"]),
-            )
-            return replace(state, alive=alive)
+            return replace(state, alive=_alive(value))
         case "fence":
-            fence = Fence(by=str(value["by"]), because=str(value["because"]), since_ms=_int(value["at_ms"]))
-            return replace(
-                state,
-                generation=Generation(record.offset),
-                fence=fence if value["fenced"] else None,
-                most_lanes=max(state.most_lanes, _int(value["most_lanes"])),
-            )
+            return _with_fence(state, value, Generation(record.offset))
         case "pairs":
-            pair = KnownPair(
-                source_topic=str(value["source_topic"]),
-                source_topic_id=UUID(str(value["source_id"])),
-                target_topic_id=UUID(str(value["target_id"])),
-                partitions=_int(value["partitions"]),
-            )
-            return replace(state, pairs={**state.pairs, str(value["target_topic"]): pair})
+            return replace(state, pairs={**state.pairs, str(value["target_topic"]): _pair(value)})
         case "clusters":
             return replace(
                 state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"])
@@ -168,6 +138,46 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
                 rule="is of a kind that this version doesn't know",
                 remedy="run the newest version of Causeway that works on this cluster",
             )
+
+
+def _with_run(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
+    run = Run(
+        generation=generation,
+        holder=str(value["holder"]),
+        run_id=str(value["run"]),
+        lanes=_int(value["lanes"]),
+        since_ms=_int(value["at_ms"]),
+    )
+    return replace(
+        state,
+        generation=generation,
+        run=run,
+        most_lanes=max(state.most_lanes, run.lanes, _int(value["most_lanes"])),
+        lanes_varied=state.lanes_varied or bool(value["varied"]),
+    )
+
+
+def _with_fence(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
+    fence = Fence(by=str(value["by"]), because=str(value["because"]), since_ms=_int(value["at_ms"]))
+    return replace(
+        state,
+        generation=generation,
+        fence=fence if value["fenced"] else None,
+        most_lanes=max(state.most_lanes, _int(value["most_lanes"])),
+    )
+
+
+def _alive(value: dict[str, object]) -> Alive:
+    return Alive(generation=_int(value["generation"]), ended=bool(value["ended"]), at_ms=_int(value["at_ms"]))
+
+
+def _pair(value: dict[str, object]) -> KnownPair:
+    return KnownPair(
+        source_topic=str(value["source_topic"]),
+        source_topic_id=UUID(str(value["source_id"])),
+        target_topic_id=UUID(str(value["target_id"])),
+        partitions=_int(value["partitions"]),
+    )
 
 
 def run_record(

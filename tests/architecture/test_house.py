@@ -1,0 +1,143 @@
+"""The house's rules that no linter knows: sizes, names, docstrings, what may never be in the repository."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = ("include", "dags", "plugins", "spark_jobs")
+MOST_LINES_OF_A_MODULE = 400
+MOST_LINES_OF_A_FUNCTION = 45
+NAMES_OF_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base"}
+
+# Written so that this file doesn't hold what it forbids.
+NEVER = {
+    "a path of one machine": re.compile(r"(?<![\w.$}/~-])/(?:home|Users|root|work)/[\w.]"),
+    "a package registry's host": re.compile(
+        r"\b(?:pypi[.]org|files[.]pythonhosted[.]org|repo1?[.]maven[.](?:apache[.])?org|"
+        r"registry[.]npmjs[.]org|repository[.]apache[.]org|ghcr[.]io|docker[.]io)\b"
+    ),
+}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
+    ).stdout
+    return tuple(ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file())
+
+
+@cache
+def modules(*folders: str) -> tuple[Path, ...]:
+    return tuple(path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_there_is_a_house_to_look_at():
+    assert len(modules(*CODE)) > 50
+    assert len(tracked()) > 100
+
+
+def test_modules_are_short():
+    lines = {named(path): len(path.read_text().splitlines()) for path in modules(*CODE)}
+    assert {name: n for name, n in lines.items() if n > MOST_LINES_OF_A_MODULE} == {}
+
+
+def test_functions_are_short():
+    long = {
+        f"{named(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path in modules(*CODE)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
+
+
+def test_every_module_is_named_for_what_it_is():
+    vague = {
+        named(path)
+        for path in modules(*CODE, "tests")
+        for part in path.relative_to(ROOT).with_suffix("").parts
+        if NAMES_OF_NOTHING & set(part.split("_"))
+    }
+    assert vague == set()
+
+
+def test_every_module_says_what_it_is_for():
+    silent = {
+        named(path)
+        for path in modules(*CODE)
+        if parsed(path).body and not (ast.get_docstring(parsed(path)) or "").strip()
+    }
+    assert silent == set()
+
+
+def test_layers_hold():
+    """The contracts are in pyproject.toml."""
+    lint = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
+    assert lint is not None, "import-linter isn't installed: make setup"
+    done = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("what", NEVER)
+def test_the_repository_never_names(what):
+    found = [
+        f"{named(path)}:{number}: {line.strip()[:120]}"
+        for path in tracked()
+        if b"\0" not in path.read_bytes()[:4_096]
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if NEVER[what].search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("a path of one machine", "cd /" + "home/amy/x"),
+        ("a path of one machine", 'open("/' + 'Users/amy")'),
+        ("a path of one machine", "(/" + "root/.m2)"),
+        ("a package registry's host", "--index-url https://py" + "pi.org/simple"),
+        ("a package registry's host", "https://repo1.maven" + ".org/maven2"),
+    ],
+)
+def test_what_is_never_named_would_be_found(what, line):
+    assert NEVER[what].search(line)
+
+
+@pytest.mark.parametrize("folder", ["dags", "plugins"])
+def test_no_file_that_airflow_puts_on_the_path_shadows_a_library(folder):
+    """Airflow puts these folders on sys.path, and registers every plugin by its bare stem, at any depth."""
+    elsewhere = [entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, ROOT / folder)]
+    stems = {path.stem: path for path in modules(folder) if path.stem != "__init__"}
+    shadowing = {
+        named(path)
+        for stem, path in stems.items()
+        if stem in sys.stdlib_module_names or PathFinder.find_spec(stem, elsewhere) is not None
+    }
+    assert shadowing == set()
+
+
+def test_plugins_and_dags_have_stems_of_their_own():
+    stems = [path.stem for path in modules("dags", "plugins") if path.stem != "__init__"]
+    assert len(stems) == len(set(stems))
