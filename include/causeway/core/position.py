@@ -21,6 +21,7 @@ from causeway.core.errors import ProtocolFault
 from causeway.core.identity import Generation, SourceOffset, TargetOffset
 
 _VERSION = 1
+RENEW_AFTER_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,10 @@ class Position:
     records: int = 0
     """Records mirrored since the flow began with this partition."""
     aborted_records: int = 0
+
+    def is_old(self, now_ms: int) -> bool:
+        """Committed offsets of an idle partition expire after seven days: say it again each day."""
+        return now_ms - self.time_ms > RENEW_AFTER_MS
 
     def metadata(self) -> str:
         """Everything but the number itself, small enough for the broker's 4,096 bytes."""

@@ -25,10 +25,14 @@ class PartitionReport:
     source_next: int
     last_stable: int
     records: int = 0
+    """Mirrored by this run; in the end by what is committed, whatever became of a lane's answer."""
+    records_before: int = 0
+    repeats_before: int = 0
     size_bytes: int = 0
     verbatim_batches: int = 0
     repacked_batches: dict[str, int] = field(default_factory=dict)
     repeats: int = 0
+    """Counted since this run began."""
     repeats_in_all: int = 0
     """Since the flow began, from the committed position: no killed run can lose the count."""
     recopied_from: int | None = None
@@ -38,6 +42,12 @@ class PartitionReport:
     @property
     def lag(self) -> int:
         return max(self.last_stable - self.source_next, 0)
+
+    def read_back(self, records: int, repeats: int) -> None:
+        """Totals as they are committed: the last word."""
+        self.records = records - self.records_before
+        self.repeats = repeats - self.repeats_before
+        self.repeats_in_all = repeats
 
 
 @dataclass(slots=True, kw_only=True)

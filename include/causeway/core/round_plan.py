@@ -14,8 +14,6 @@ from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, St
 from causeway.core.lanes import lane_of
 from causeway.core.position import ForeignPosition, Position
 
-RENEW_AFTER_MS = 24 * 3_600_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
@@ -90,7 +88,7 @@ def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
     """Something to copy, a first position to commit, or one that would expire (after seven days)."""
     if not isinstance(facts.position, Position):
         return True
-    return facts.lag > 0 or now_ms - facts.position.time_ms > RENEW_AFTER_MS or _shrank(facts)
+    return facts.lag > 0 or facts.position.is_old(now_ms) or _shrank(facts)
 
 
 def _shrank(facts: PartitionFacts) -> bool:

@@ -296,6 +296,8 @@ class _Run:
 
     def _take_stock(self, plan: RoundPlan) -> None:
         for facts in plan.partitions:
+            position = facts.position if isinstance(facts.position, Position) else None
+            records, repeats = (position.records, position.aborted_records) if position else (0, 0)
             mine = self.report.partitions.setdefault(
                 facts.pair.source,
                 PartitionReport(
@@ -304,11 +306,12 @@ class _Run:
                     source_from=facts.source_next,
                     source_next=facts.source_next,
                     last_stable=facts.last_stable,
+                    records_before=records,
+                    repeats_before=repeats,
                 ),
             )
             mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
-            if isinstance(facts.position, Position):
-                mine.repeats_in_all = facts.position.aborted_records
+            mine.read_back(records, repeats)
         for tp, parked in plan.parked.items():
             mine = self.report.partitions.setdefault(
                 tp,
@@ -386,5 +389,10 @@ class _Run:
         on_report(self.report)
 
     async def _say_ended(self) -> None:
+        target = self._clusters.target
         await self._clusters.connect()
-        await sign_of_life(self._clusters.target, self._clock, self._flow.name, self.generation, ended=True)
+        if self.report.outcome == "interrupted":
+            # What the workers left open would hold back readers until it times out: a claim aborts it.
+            state = await check_turn(target, self._flow.name, self.generation)
+            await claim_all_lanes(target, self._clock, self._flow, state)
+        await sign_of_life(target, self._clock, self._flow.name, self.generation, ended=True)

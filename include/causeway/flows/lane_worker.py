@@ -12,6 +12,7 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
+from causeway.core.ports import Unreachable
 from causeway.flows.lane.run import run_lane
 
 
@@ -25,7 +26,7 @@ class LaneWorker:
         """Never raises for what can happen to a cluster: a lane's trouble is data."""
         try:
             result = self._network.run(lambda: self._run(task))
-        except ClusterUnreachable as trouble:
+        except (ClusterUnreachable, Unreachable) as trouble:
             result = without_rows(task, "doubt", str(trouble))
         except CausewayError as error:
             result = without_rows(task, "failed", str(error), error)

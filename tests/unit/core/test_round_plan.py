@@ -7,9 +7,8 @@ from causeway.core.identity import Pair, TopicPartition
 from causeway.core.lane_task import ParkReason, StartAt
 from causeway.core.lanes import lane_of
 from causeway.core.naming import PrefixNaming
-from causeway.core.position import ForeignPosition, Position
+from causeway.core.position import RENEW_AFTER_MS, ForeignPosition, Position
 from causeway.core.round_plan import (
-    RENEW_AFTER_MS,
     PartitionFacts,
     RoundPlan,
     needs_work,

@@ -49,7 +49,7 @@ def stream(*, at=100, end=200):
         target_epoch=2,
         log_start=0,
     )
-    return Stream(ground, PartitionRow(source=PAIR.source, target=PAIR.target), TASK)
+    return Stream(ground, PartitionRow(source=PAIR.source, target=PAIR.target), TASK, now_ms=0)
 
 
 def fetched(*batches, aborted=()):

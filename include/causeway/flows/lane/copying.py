@@ -298,13 +298,13 @@ class LaneCopy:
         age = self._clock.monotonic() - self._transaction_began
         return self._transaction_bytes >= limits.transaction_bytes or age >= limits.transaction_seconds
 
-    async def commit(self, *, renew: bool = False) -> None:
+    async def commit(self) -> None:
         """Everything acknowledged so far becomes visible at once, with map and positions; or nothing does."""
         await self._settle_all()
         for stream in self._streams.values():
             if not stream.queue or stream.closed:
                 stream.skip_holes()
-        news = [s for s in self._streams.values() if s.txn.touched or s.has_news or renew]
+        news = [s for s in self._streams.values() if s.txn.touched or s.has_news]
         if news:
             await self._learn_epochs([s for s in news if s.txn.touched])
             await self._append_map(news)

@@ -57,7 +57,9 @@ class _Lane:
             return end
         grounds = await survey.look([ground.assignment for ground in seen.values()], stable=True)
         await TailCheck(task, self._target, owner, self._clock, self._rows).settle_ends(grounds)
-        streams = [Stream(ground, self._rows[tp], task) for tp, ground in grounds.items()]
+        streams = [
+            Stream(ground, self._rows[tp], task, self._clock.time_ms()) for tp, ground in grounds.items()
+        ]
         self._copy = LaneCopy(task, self._source, self._target, owner, self._clock, streams)
         if any(ground.differs_from_committed for ground in grounds.values()):
             await self._copy.commit()  # position first (R2)

@@ -49,7 +49,7 @@ class InTransaction:
 class Stream:
     """Reads ahead on the source side, keeps the target's expected end on the other."""
 
-    def __init__(self, ground: Ground, row: PartitionRow, task: LaneTask) -> None:
+    def __init__(self, ground: Ground, row: PartitionRow, task: LaneTask, now_ms: int) -> None:
         self.assignment: Assignment = ground.assignment
         self.target: TopicPartition = ground.target
         self.row = row
@@ -66,6 +66,8 @@ class Stream:
         self.txn = InTransaction()
         pair = ground.assignment.pair
         self.runs = RunBuilder(pair.target, task.generation, pair.source_topic_id, pair.target_topic_id)
+        self.is_due = ground.position is not None and ground.position.is_old(now_ms)
+        """Has to be committed again, whether or not there is news."""
         self.closed = False
         """Takes no more in this task: parked, or waiting for the next round."""
         self.was_refused = False
@@ -177,6 +179,7 @@ class Stream:
         p = self.position
         return (
             p is None
+            or self.is_due
             or p.source_next != self.consumed
             or p.target_next != self.target_next
             or self.aborted_seen > 0
@@ -195,4 +198,4 @@ class Stream:
         self.aborted_seen = 0
         if txn.touched:
             self.target_end += 1  # our own marker
-        self.position, self.txn = position, InTransaction()
+        self.position, self.txn, self.is_due = position, InTransaction(), False

@@ -19,6 +19,7 @@ from causeway.core.lane_rules import (
     last_run,
     position_lost,
     refusal_of_rights,
+    source_cut,
     source_next_at,
     target_tail_is_lost,
 )
@@ -151,6 +152,7 @@ class Survey:
             if g.position is not None and g.position.source_epoch >= 0
         }
         ends = await self._source.epoch_ends(epochs) if epochs else {}
+        await self._check_source_ends(grounds)
         for tp, ground in list(grounds.items()):
             if ground.position is None:
                 continue
@@ -163,6 +165,21 @@ class Survey:
             else:
                 self._rows[tp].later = verdict
             del grounds[tp]
+
+    async def _check_source_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
+        """A source that ends in front of the position was cut, whether or not an epoch tells."""
+        short = {tp: g for tp, g in grounds.items() if g.source_next > g.assignment.end}
+        if not short:
+            return  # else the plan may only be older than the position: ask again
+        ends = await self._source.log_ends([g.assignment.pair.source for g in short.values()])
+        for tp, ground in short.items():
+            end = ends[ground.assignment.pair.source]
+            if isinstance(end, Refused):
+                self._refused(tp, ground.assignment.pair.source.topic, "source", end)
+                del grounds[tp]
+            elif end.offset < ground.source_next:
+                self.park(tp, source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset))
+                del grounds[tp]
 
     async def _check_target(self, grounds: dict[TopicPartition, Ground]) -> None:
         epochs = {
