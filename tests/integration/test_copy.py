@@ -324,3 +324,26 @@ def test_a_position_that_expired_is_rebuilt_from_the_map(
     assert report.records == 15
     assert SourceOffset(30) in {run.source_first for run in _runs(mirror, TopicPartition(f"sf.{topic}", 0))}
     assert read_values(nyc, f"sf.{topic}") == list(range(45))
+
+
+def test_a_compacted_topic_keeps_the_last_value_of_each_key(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], topic_name: TopicName
+) -> None:
+    """The source's cleaner makes holes before the copy, the target's by itself after it."""
+    topic = topic_name("compacted")
+    cleaning = {"cleanup_policy": "compact", "segment_ms": "100", "min_cleanable_dirty_ratio": "0.01"}
+    create(sf, topic, **cleaning)
+    for start in range(0, 400, 50):
+        write(sf, topic, range(start, start + 50))
+        time.sleep(0.2)  # a segment of its own
+    _wait_until(lambda: len(read_values(sf, topic)) < 300)
+    mirror = mirror_of(topic, topic)
+
+    report = mirror.run()
+
+    assert sum(p.repacked_batches.get("holes", 0) for p in report.partitions.values()) > 0
+    assert report.records < 300
+    verdict = mirror.verify()
+    assert (verdict.unequal, verdict.records_equal) == ((), 7)
+    write(nyc, f"sf.{topic}", range(7, 8))  # a foreign last value for one key
+    assert [v.different for v in mirror.verify().unequal] == [1]

@@ -230,7 +230,9 @@ class PartitionComparison:
             if extra < never:
                 self._take_extra(target, extra)
                 return
-        self._note(_changed(source, target))
+        self._note(
+            difference_of(source.offsets[0], source.contents[0], target.offsets[0], target.contents[0])
+        )
         source.drop(1)
         target.drop(1)
 
@@ -282,15 +284,15 @@ def _agree(one: RecordBuffer, start: int, other: RecordBuffer, other_start: int)
     return ours[:count] == theirs[:count] and (count > 0 or len(ours) == len(theirs))
 
 
-def _changed(source: RecordBuffer, target: RecordBuffer) -> Difference:
-    ours, theirs = source.contents[0], target.contents[0]
+def difference_of(source_offset: int, ours: Content, target_offset: int, theirs: Content) -> Difference:
+    """Of two records that should be equal and aren't: the first field that tells them apart."""
     index = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
     shown = _timestamps if index == 0 else _values
     source_value, target_value = shown(ours[index], theirs[index])
     return Difference(
         kind=Kind.DIFFERENT,
-        source_offset=SourceOffset(source.offsets[0]),
-        target_offset=TargetOffset(target.offsets[0]),
+        source_offset=SourceOffset(source_offset),
+        target_offset=TargetOffset(target_offset),
         field=_FIELDS[index],
         source_value=source_value,
         target_value=target_value,

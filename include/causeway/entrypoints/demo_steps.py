@@ -26,6 +26,7 @@ from causeway.entrypoints.airflow_rest import AirflowRest
 from causeway.entrypoints.demo_run import watch_run
 from causeway.entrypoints.tables import table
 from causeway.flows.verify import PartitionPair, verify_flow
+from causeway.flows.verify_mirror import compacted_topics
 from causeway.lab import lab
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer
@@ -175,14 +176,14 @@ def _pairs(
     flow: Flow, source: ClusterEndpoint
 ) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset]]:
     pairs, ends = [], {}
+    topics = [t for t in ClusterAdmin(source).topics() if not t.is_internal and flow.topics.matches(t.name)]
+    compacted = compacted_topics(source, {topic.name for topic in topics})
     with RecordReader(source) as reader:
-        for topic in ClusterAdmin(source).topics():
-            if topic.is_internal or not flow.topics.matches(topic.name):
-                continue
+        for topic in topics:
             for partition in range(topic.partitions):
                 here = TopicPartition(topic.name, partition)
                 there = TopicPartition(flow.naming.target_topic(topic.name), partition)
-                pairs.append(PartitionPair(source=here, target=there))
+                pairs.append(PartitionPair(source=here, target=there, is_compacted=topic.name in compacted))
                 ends[here] = SourceOffset(reader.bounds(here)[1])
     return pairs, ends
 

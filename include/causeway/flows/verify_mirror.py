@@ -7,10 +7,12 @@ the comparison itself reads nothing but the two logs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from causeway.brokers.admin import ClusterAdmin
 from causeway.core.comparison import VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterUnreachable
+from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.identity import SourceOffset, TopicPartition
 from causeway.core.offset_map import Run
@@ -34,6 +36,15 @@ def verify_mirror(
         refuse_one_cluster(flow, clusters)
         try:
             pairs, ends = clusters.network.run(lambda: _to_compare(flow, clusters))
+            compacted = compacted_topics(source, {pair.source.topic for pair in pairs})
+            compacted_there = compacted_topics(target, {pair.target.topic for pair in pairs})
+            pairs = [
+                replace(
+                    pair,
+                    is_compacted=pair.source.topic in compacted or pair.target.topic in compacted_there,
+                )
+                for pair in pairs
+            ]
         except (Unreachable, Doubt) as trouble:
             raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
     return verify_flow(source, target, pairs, ends=ends, on_progress=on_progress)
@@ -70,3 +81,14 @@ async def _first_offsets(
 
 def _first(runs: list[Run]) -> SourceOffset:
     return min(run.source_first for run in runs)
+
+
+def compacted_topics(endpoint: ClusterEndpoint, topics: set[str]) -> set[str]:
+    """The topics whose cleaner may take records out of the middle."""
+    found: set[str] = set()
+    for topic, settings in ClusterAdmin(endpoint).topic_settings(topics).items():
+        if isinstance(settings, CausewayError):
+            raise settings
+        if any(s.name == "cleanup.policy" and "compact" in (s.value or "") for s in settings):
+            found.add(topic)
+    return found
