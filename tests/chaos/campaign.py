@@ -6,6 +6,7 @@ numbers of the product are held against it: what the last run's report says of r
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -13,18 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos import faults
-from chaos.open_transactions import OpenTransactions
-from chaos.processes import TookTooLong, wait_until
-from chaos.proof import Proof, prove
-from chaos.readers import Digests, Following, follow, read_all
-from chaos.schedule import Fault, Size, plan_faults
-from chaos.spark_runs import Launcher, SparkRun, StandaloneCluster
-from chaos.writers import TOPICS, Writer
-
+from causeway.core.errors import ClusterTrouble
 from causeway.core.identity import TopicPartition
 from causeway.flows.verify import PartitionPair, verify_flow
 from causeway.lab.cluster import LabCluster
+from tests.chaos import faults
+from tests.chaos.open_transactions import OpenTransactions
+from tests.chaos.processes import TookTooLong, wait_until
+from tests.chaos.proof import Proof, prove
+from tests.chaos.readers import Digests, Following, follow, read_all
+from tests.chaos.schedule import Fault, Size, plan_faults
+from tests.chaos.spark_runs import Launcher, SparkRun, StandaloneCluster
+from tests.chaos.writers import TOPICS, Writer
 
 Say = Callable[[str], None]
 BROKER_SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
@@ -216,6 +217,9 @@ class Campaign:
     def _stop(self, standalone: StandaloneCluster) -> None:
         self.launcher.stop()
         standalone.stop()
+        if hasattr(self, "writer"):
+            with contextlib.suppress(ClusterTrouble):  # of a broker that a failure left dead
+                self.writer.stop_live()
         for name in ("committed", "uncommitted"):
             following = getattr(self, name, None)
             if following is not None:

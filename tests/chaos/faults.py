@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from chaos.processes import Member
-from chaos.schedule import Fault
-from chaos.spark_runs import SparkRun
-
 from causeway.lab import processes
 from causeway.lab.cluster import LabCluster
+from tests.chaos.processes import Member
+from tests.chaos.schedule import Fault
+from tests.chaos.spark_runs import SparkRun
 
 if TYPE_CHECKING:
-    from chaos.campaign import Campaign
+    from tests.chaos.campaign import Campaign
 
 
 def kill_workers(campaign: Campaign) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from chaos.readers import Digests
-from chaos.schedule import Fault
 
 from causeway.core.comparison import VerifyReport
+from tests.chaos.readers import Digests
+from tests.chaos.schedule import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

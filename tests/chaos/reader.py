@@ -1,10 +1,10 @@
 """A consumer of the target that never stops: writes down what it sees, 16 bytes a record.
 
-    python reader.py BOOTSTRAP ISOLATION FOLDER TOPIC:PARTITIONS ...
+    python reader.py follow|once BOOTSTRAP ISOLATION FOLDER '{"TOPIC": PARTITIONS, ...}'
 
 Each record becomes (offset, digest of timestamp, key, value and headers) in FOLDER/TOPIC-PARTITION.seen.
 It reads by assignment from offset 0, keeps its place over broker restarts, and treats a jump back as an
-error. SIGTERM asks it to read to the ends of that moment and to exit 0.
+error. SIGTERM asks it to read to the ends of that moment and to exit 0; `once` does that right away.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ def digest(message: Any) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    bootstrap, isolation, folder, topics = *arguments[:3], json.loads(arguments[3])
+    mode, bootstrap, isolation, folder, topics = *arguments[:4], json.loads(arguments[4])
     reader = Reader(bootstrap, isolation, Path(folder), topics)
+    reader.is_stopping = mode == "once"
 
     def stop(*_: object) -> None:
         reader.is_stopping = True

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chaos.processes import Started, start, wait_until
+
+from tests.chaos.processes import Started, start, wait_until
 
 _SCRIPT = Path(__file__).with_name("reader.py")
 _ROW = np.dtype([("offset", "<i8"), ("digest", "<u8")])
@@ -34,6 +35,9 @@ class Following:
     def finish(self) -> dict[str, Digests]:
         """Let it read to the ends, and give what it saw: the digests in order, by `topic-partition`."""
         self.process.send(signal.SIGTERM)
+        return self.seen()
+
+    def seen(self) -> dict[str, Digests]:
         wait_until(
             lambda: self.process.exit_code is not None,
             f"{self.process.name} at the ends",
@@ -47,14 +51,20 @@ class Following:
 
 
 def follow(name: str, bootstrap: str, isolation: str, folder: Path, topics: Mapping[str, int]) -> Following:
-    seen = folder / name
-    seen.mkdir(parents=True)
-    command = [sys.executable, str(_SCRIPT), bootstrap, isolation, str(seen), json.dumps(dict(topics))]
-    return Following(start(name, command, folder / f"{name}.log"), seen)
+    return _start("follow", name, bootstrap, isolation, folder, topics)
 
 
 def read_all(
     name: str, bootstrap: str, isolation: str, folder: Path, topics: Mapping[str, int]
 ) -> dict[str, Digests]:
     """Everything that is there now, seen by a reader that has just come."""
-    return follow(name, bootstrap, isolation, folder, topics).finish()
+    return _start("once", name, bootstrap, isolation, folder, topics).seen()
+
+
+def _start(
+    mode: str, name: str, bootstrap: str, isolation: str, folder: Path, topics: Mapping[str, int]
+) -> Following:
+    seen = folder / name
+    seen.mkdir(parents=True)
+    command = [sys.executable, str(_SCRIPT), mode, bootstrap, isolation, str(seen), json.dumps(dict(topics))]
+    return Following(start(name, command, folder / f"{name}.log"), seen)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chaos.processes import Member, Started, members, start, wait_until
-
 from causeway.lab.cluster import LabCluster
+from tests.chaos.processes import Member, Started, members, start, wait_until
 
 ROOT = Path(__file__).parents[2]
 _BIN = Path(sys.executable).parent

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chaos.campaign import BROKER_SETTINGS, Campaign
-from chaos.proof import Proof
-from chaos.schedule import OLD_BROKER, SMALL, Size
 
 from causeway.lab.cluster import LabCluster
+from tests.chaos.campaign import BROKER_SETTINGS, Campaign
+from tests.chaos.proof import Proof
+from tests.chaos.schedule import OLD_BROKER, SMALL, Size
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(900)]
 

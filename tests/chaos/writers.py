@@ -31,6 +31,7 @@ class Writer:
     def __init__(self, endpoint: ClusterEndpoint, seed: int, *, live_per_second: int) -> None:
         self._endpoint, self._seed = endpoint, seed
         self._number = self._committed = self._bursts = 0
+        self._is_live = False
         self._refusal: KafkaError | None = None
         admin = admin_client(endpoint)
         wishes = [NewTopic(name, count) for name, count in TOPICS.items()]
@@ -47,9 +48,12 @@ class Writer:
 
     def start_live(self) -> None:
         self._live.start()
+        self._is_live = True
 
     def stop_live(self) -> None:
-        self._live.stop()
+        if self._is_live:
+            self._is_live = False
+            self._live.stop()
 
     def burst(self, records: int) -> None:
         """About seven eighths into orders, the rest into ledger; back when all are acknowledged."""

@@ -1,0 +1,88 @@
+"""A run of a flow in this process that stops itself (SIGSTOP) at a named step of the protocol, once.
+
+    python frozen_copy.py JOB.pickle        a pickled FrozenJob
+
+Whoever started it wakes it with SIGCONT, and the step goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from causeway.brokers.owner import WireOwner
+from causeway.brokers.target_log import WireTarget
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError
+from causeway.core.flow import Flow
+from causeway.flows.copy import RunOptions, copy_flow
+from causeway.flows.lane_worker import LaneWorker
+from causeway.flows.ownership import Holder
+
+STEPS: dict[str, tuple[type, str]] = {
+    "claim": (WireTarget, "claim"),
+    "append": (WireOwner, "append"),
+    "positions": (WireOwner, "commit_positions"),
+    "end": (WireOwner, "end"),
+}
+"""Where a job can freeze: in front of the request that the step sends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenJob:
+    flow: Flow
+    source: ClusterEndpoint
+    target: ClusterEndpoint
+    step: str
+    nth: int
+
+
+def run_inline(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, holder: str) -> Any:
+    worker = LaneWorker(source, target)
+    try:
+        return copy_flow(
+            flow,
+            source,
+            target,
+            lambda tasks: [worker.run(task) for task in tasks],
+            RunOptions(holder=Holder(name=holder, run_id=holder), run_for_seconds=None),
+            print,
+        )
+    finally:
+        worker.close()
+
+
+def freeze_before(step: str, nth: int) -> None:
+    owner, name = STEPS[step]
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = 0
+
+    def frozen(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return original(*arguments, **options)
+
+    setattr(owner, name, frozen)
+
+
+def main(path: str) -> int:
+    job: FrozenJob = pickle.loads(Path(path).read_bytes())
+    freeze_before(job.step, job.nth)
+    try:
+        run_inline(job.flow, job.source, job.target, "the frozen one")
+    except CausewayError as error:
+        print(f"causeway: error: {error}")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))
