@@ -13,6 +13,7 @@ from typing import Any
 
 import pendulum
 from airflow.sdk import DAG, Asset, get_parsing_context, task
+
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
 from causeway.entrypoints import airflow_tasks

@@ -72,7 +72,7 @@ class CopyHook(SparkSubmitHook):  # type: ignore[misc]  # airflow is not typed f
 
     def _get_spark_binary_path(self) -> list[str]:
         found: list[str] = super()._get_spark_binary_path()
-        return [*tied_to_this_process(), *found] if sys.platform == "linuxx" else found
+        return [*tied_to_this_process(), *found] if sys.platform == "linux" else found
 
     def submit(self, application: str = "", **popen: Any) -> str | None:
         # Not the provider's env_vars: on YARN and Kubernetes those become arguments.
@@ -114,8 +114,6 @@ class CopyOperator(SparkSubmitOperator):  # type: ignore[misc]  # airflow is not
         arguments += ["--run-id", f"{task.dag_id} {task.run_id}", "--report", str(report)]
         arguments += ["--holder", f"airflow {task.run_id} try {task.try_number}"]
         let_spark_run_here()
-        ho = handed_over(self.flow, self.flows_file)
-        arguments += ["--holder", str(ho.secrets[-1])]
         hook = CopyHook(
             conn_id=self._conn_id,
             conf=self.conf,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -13,6 +15,8 @@ from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.entrypoints.airflow_home import ADMIN, AirflowHome
 
 _ANSWER_SECONDS = 30
+_PATIENCE_SECONDS = 60
+_SERVER_ERROR = 500
 
 
 class AirflowRefused(CausewayError):
@@ -69,7 +73,17 @@ class AirflowRest:
         if not self._token:
             login = {"username": ADMIN, "password": self.home.password}
             self._token = self._send("POST", "/auth/token", login)["access_token"]
-        return self._send(method, path, body)
+        if method != "GET":
+            return self._send(method, path, body)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            # Asking again changes nothing, and on a busy machine an answer may come late.
+            try:
+                return self._send(method, path, body)
+            except ClusterUnreachable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         headers = {"Content-Type": "application/json"}
@@ -82,11 +96,16 @@ class AirflowRest:
                 return json.load(answer)
         except HTTPError as refused:
             said = refused.read().decode(errors="replace")[:500]
+            if refused.code >= _SERVER_ERROR:
+                raise self._unreachable(f"{refused.code} {said}") from refused
             raise AirflowRefused(f"{method} {path}", value=refused.code, rule=said) from refused
-        except OSError as trouble:
-            raise ClusterUnreachable(
-                "airflow", value=self.home.url, rule=f"doesn't answer: {trouble}", remedy="look into its logs"
-            ) from trouble
+        except (OSError, HTTPException) as trouble:
+            raise self._unreachable(str(trouble)) from trouble
+
+    def _unreachable(self, why: str) -> ClusterUnreachable:
+        return ClusterUnreachable(
+            "airflow", value=self.home.url, rule=f"doesn't answer: {why}", remedy="look into its logs"
+        )
 
 
 def _run(dag_id: str, run_id: str) -> str:
