@@ -8,7 +8,7 @@ Invariants
     A. A committed offset whose metadata isn't ours is never taken for a position.
     B. `target_next` is the offset behind the last mirrored record; transaction markers may follow it.
     C. `aborted_records` only grows: the records of aborted attempts that default readers saw and will
-       see again, since the flow began.
+       see again, since the flow began. They count once `target_next` has passed them, so never twice.
 """
 
 from __future__ import annotations

@@ -179,7 +179,18 @@ def test_there_is_news_only_while_something_is_not_committed():
     assert it.has_news
     it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
     it.aborted_seen = 1
-    assert it.has_news
+    assert not it.has_news  # it counts with the first record that is appended behind it
+
+
+def test_aborted_records_count_only_once_their_tail_lies_behind():
+    it = stream()
+    it.aborted_seen = 3
+    it.consumed += 1  # a marker on the source: a position is due, but nothing was appended
+    moved = it.next_position(TASK, producer_id=6, time_ms=7)
+    assert moved.aborted_records == 0
+    it.committed(moved)
+    it.acknowledged(sent(), 40)
+    assert it.next_position(TASK, producer_id=6, time_ms=8).aborted_records == 3
 
 
 @pytest.mark.parametrize(

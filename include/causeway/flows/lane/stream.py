@@ -170,8 +170,14 @@ class Stream:
             producer_id=producer_id,
             time_ms=time_ms,
             records=(before.records if before else 0) + self.txn.records,
-            aborted_records=(before.aborted_records if before else 0) + self.aborted_seen,
+            aborted_records=(before.aborted_records if before else 0) + self._repeated_now,
         )
+
+    @property
+    def _repeated_now(self) -> int:
+        """Aborted records count once their tail lies behind us: a tail that the next owner reads again,
+        because nothing was appended behind it, would be counted again."""
+        return self.aborted_seen if self.txn.records else 0
 
     @property
     def has_news(self) -> bool:
@@ -182,7 +188,6 @@ class Stream:
             or self.is_due
             or p.source_next != self.consumed
             or p.target_next != self.target_next
-            or self.aborted_seen > 0
         )
 
     def committed(self, position: Position) -> None:
@@ -194,8 +199,9 @@ class Stream:
         row.verbatim_batches += txn.verbatim
         for why, count in txn.repacked.items():
             row.repacked_batches[why] = row.repacked_batches.get(why, 0) + count
-        row.aborted_records += self.aborted_seen
-        self.aborted_seen = 0
+        if repeated := self._repeated_now:
+            row.aborted_records += repeated
+            self.aborted_seen = 0
         if txn.touched:
             self.target_end += 1  # our own marker
         self.position, self.txn, self.is_due = position, InTransaction(), False
