@@ -59,7 +59,7 @@ class WireLogReader:
             return self._parse_fetch(answer, wanted, partitions)
 
         answers = await self._ask_leaders(wanted, ask)
-        await self._explain_out_of_range(answers)
+        await self._explain_out_of_range(wanted, answers)
         return answers
 
     def _parse_fetch(
@@ -74,7 +74,9 @@ class WireLogReader:
                 found[TopicPartition(names[topic.topic_id], part.partition_index)] = _fetched(part)
         return found
 
-    async def _explain_out_of_range(self, answers: dict[TopicPartition, FetchAnswer]) -> None:
+    async def _explain_out_of_range(
+        self, wanted: Mapping[TopicPartition, FetchFrom], answers: dict[TopicPartition, FetchAnswer]
+    ) -> None:
         """ "Out of range" alone tells nobody what is gone: say what the log holds."""
         lost = [
             tp for tp, a in answers.items() if isinstance(a, Refused) and a.code == Code.OFFSET_OUT_OF_RANGE
@@ -86,9 +88,10 @@ class WireLogReader:
         for tp in lost:
             start, end = starts[tp], ends[tp]
             if isinstance(start, int) and isinstance(end, LogEnd):
-                answers[tp] = Refused(
-                    int(Code.OFFSET_OUT_OF_RANGE), f"its log holds offsets {start} to {end.offset}"
-                )
+                asked = wanted[tp].offset
+                is_gone = f"offsets {asked} to {start - 1} are gone, its log begins at {start}"
+                detail = is_gone if asked < start else f"its log ends at {end.offset}"
+                answers[tp] = Refused(int(Code.OFFSET_OUT_OF_RANGE), detail)
 
     async def epoch_ends(
         self, epochs: Mapping[TopicPartition, int]
