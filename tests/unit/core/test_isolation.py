@@ -83,6 +83,18 @@ def test_the_commit_of_one_producer_does_not_close_the_abort_of_another():
     assert [what for _, what in seen(*log, aborted=[(0, 1)])] == [ABORTED, MARKER, ABORTED, MARKER]
 
 
+def test_the_end_of_one_abort_does_not_end_another():
+    log = transactional(0, 1), transactional(1, 2), abort(2, 1), transactional(3, 2), abort(4, 2)
+    aborted = [(0, 1), (1, 2)]
+    assert [what for _, what in seen(*log, aborted=aborted)] == [ABORTED, ABORTED, MARKER, ABORTED, MARKER]
+
+
+def test_only_an_abort_marker_ends_an_abort():
+    """As Kafka's own consumer reads; no broker should write such a log."""
+    log = transactional(0, 1), commit(1, 1), transactional(2, 1)
+    assert [what for _, what in seen(*log, aborted=[(0, 1)])] == [ABORTED, MARKER, ABORTED]
+
+
 def test_an_abort_that_began_before_the_fetch_holds_inside_it():
     log = transactional(10, 1), plain(11), abort(12, 1), transactional(13, 1)
     assert seen(*log, aborted=[(2, 1)], from_offset=10) == [
