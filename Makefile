@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test demo demo-down lock clean
+.PHONY: help setup check test prove demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ check: setup ## format, lint, types, layers
 
 test: setup ## every test
 	@$(BIN)/pytest
+
+prove: setup ## exactly once by a hundred faults over five million records: half an hour, writes docs/proof.md
+	@$(BIN)/python -m tests.chaos.prove
 
 demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 	@$(BIN)/python -m causeway.entrypoints.demo up

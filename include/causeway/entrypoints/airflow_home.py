@@ -6,7 +6,7 @@ secrets, and the record of the processes that were started (airflow_processes.py
 Invariants
   a. Settings are environment variables only, and none of the caller's `AIRFLOW__*` leaks in. The folder can
      be thrown away at any time.
-  b. Nothing is asked of the network: no usage data; the page is bound to 127.0.0.1.
+  b. The page is bound to 127.0.0.1.
   c. Secrets are written with mode 0600 before Airflow would write them with 0644.
 
 SQLite and one scheduler are right for a demo on one machine; docker-compose.yaml shows production.
@@ -106,7 +106,6 @@ def _settings(home: AirflowHome) -> dict[str, str]:
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__API__INSTANCE_NAME": "Causeway demo",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home.directory / "logs"),
-        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "CAUSEWAY_REPORTS": str(home.reports),
         MARK: str(home.directory),
         # Airflow renames its processes; without this that would wipe the mark from them.

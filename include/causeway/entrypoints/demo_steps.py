@@ -169,7 +169,7 @@ def compare(flow: Flow, clusters: Clusters, say: Say) -> bool:
     for verdict in found.unequal:
         say(f"{verdict.source}: {verdict.trouble or verdict.differences[0]}")
     say(f"{found.records_equal:,} records are equal in key, value, headers, timestamp and order")
-    return not found.unequal
+    return not found.unequal and found.records_equal > 0
 
 
 def _pairs(

@@ -62,10 +62,9 @@ def test_nothing_of_the_callers_airflow_leaks_in(home: AirflowHome, monkeypatch:
     assert environment["AIRFLOW_CONN_KAFKA_NYC"] == "given"
 
 
-def test_it_listens_to_this_machine_only_and_tells_nobody(home: AirflowHome) -> None:
+def test_it_listens_to_this_machine_only(home: AirflowHome) -> None:
     environment = airflow_environment(home, {})
     assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
-    assert environment["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] == "False"
 
 
 def test_stopping_ends_orphans_in_other_sessions_that_ignore_it(

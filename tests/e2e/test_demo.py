@@ -1,0 +1,136 @@
+"""`make demo`, small: it proves what it says, can be run again, and leaves nothing behind however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import psutil
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from causeway.config.load import load_flows
+from causeway.entrypoints.demo_steps import Clusters, compare
+from causeway.lab.clients import admin_client, producer
+from causeway.lab.cluster import LabCluster
+from causeway.lab.jars import ensure_jars
+from causeway.lab.places import HOME_VARIABLE
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.integration]
+
+PROJECT = Path(__file__).resolve().parents[2]
+DEMO = [sys.executable, "-m", "causeway.entrypoints.demo"]
+SMALL = ["up", "--records", "3000", "--follow-seconds", "6"]
+
+
+class Demo:
+    """The demo as a person starts it, with a folder of its own for what it makes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.output = root, root / "output.txt"
+        (root / ".causeway").mkdir()
+        (root / ".causeway" / "jars").symlink_to(ensure_jars("4.3.1").parent)
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        with self.output.open("wb") as output:
+            return subprocess.Popen(
+                [*DEMO, *arguments],
+                env=os.environ | {HOME_VARIABLE: str(self.root)},
+                cwd=self.root,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def run(self, *arguments: str) -> int:
+        return self.start(*arguments).wait(500)
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text(encoding="utf-8")
+
+    def processes(self) -> list[str]:
+        """All that run because of it, in whatever session: they know its folder."""
+        return [found for process in psutil.process_iter() if (found := self._if_ours(process))]
+
+    def _if_ours(self, process: psutil.Process) -> str:
+        try:
+            command, environment = process.cmdline(), process.environ()
+        except (psutil.Error, OSError):
+            return ""
+        is_ours = any(str(self.root) in text for text in (*command, *environment.values()))
+        return f"{process.pid} {' '.join(command)}" if is_ours and process.pid != os.getpid() else ""
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    demo = Demo(tmp_path)
+    yield demo
+    demo.run("down")
+
+
+def test_it_proves_the_mirror_stays_up_and_can_be_run_again(demo: Demo) -> None:
+    assert demo.run(*SMALL) == 0, demo.said
+    assert "=== the mirror is exact" in demo.said
+    for topic in ("orders", "payments-live", "events-zstd", "ledger", "clicks"):
+        assert re.search(rf"{topic} +\d+ +[1-9][0-9,]* +0 +yes", demo.said), demo.said
+    url = re.findall(r"http://127\.0\.0\.1:\d+", demo.said)[-1]
+    with urlopen(f"{url}/api/v2/monitor/health") as health:
+        assert json.load(health)["scheduler"]["status"] == "healthy"
+
+    assert demo.run(*SMALL, "--then-down") == 0, demo.said
+    assert "an earlier demo's Airflow still runs" in demo.said
+    assert demo.processes() == []
+
+
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [("=== Airflow", signal.SIGTERM), (" s left", signal.SIGINT), ("sf is up", signal.SIGHUP)],
+)
+def test_interrupted_it_leaves_nothing_behind(demo: Demo, when: str, number: signal.Signals) -> None:
+    running = demo.start(*SMALL)
+    eventually(lambda: when in demo.said)
+    running.send_signal(number)
+    assert running.wait(120) == 130, demo.said
+    assert "demo: interrupted" in demo.said
+    assert demo.processes() == []
+
+
+def test_down_cleans_up_after_a_demo_that_was_killed(demo: Demo) -> None:
+    running = demo.start(*SMALL)
+    eventually(lambda: "waiting for the DAG" in demo.said)
+    running.kill()
+    running.wait()
+    assert demo.processes()
+    assert demo.run("down") == 0, demo.said
+    assert demo.processes() == []
+
+
+def test_a_record_that_is_missing_is_no_exact_mirror(
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]
+) -> None:
+    flow = load_flows(PROJECT / "include" / "flows.yaml").flow("sf_to_nyc")
+    topic, said = topic_name("payments"), list[str]()
+    for cluster, name, values in ((sf, topic, [b"one", b"two"]), (nyc, f"sf.{topic}", [b"one"])):
+        client = admin_client(cluster.endpoint())
+        client.create_topics([NewTopic(name, 1)])[name].result(30)
+        writer = producer(cluster.endpoint())
+        for value in values:
+            writer.produce(name, value, timestamp=1_700_000_000_000)
+        assert writer.flush(30) == 0
+    assert not compare(flow, Clusters(sf, nyc), said.append)
+    assert f"{topic}-0: source offset 1 is missing on the target" in said
+
+
+def eventually(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 300
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
