@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -66,6 +66,12 @@ OLD_BROKER = Size(
     records_in_front=10_000,
     records_per_fault=8_000,
     live_per_second=100,
+)
+OLD_BROKER_FULL = replace(
+    OLD_BROKER,
+    faults=dict.fromkeys(Fault, 2) | {Fault.EXECUTOR_KILL: 1, Fault.SECOND_RUN: 1, Fault.TARGET_KILL: 4},
+    records_in_front=50_000,
+    records_per_fault=30_000,
 )
 
 
