@@ -7,7 +7,8 @@ Invariants
     A. A wave that brings a partition new to the transaction travels alone: only then can a refusal
        with CONCURRENT_TRANSACTIONS be repeated, because nothing was sent behind it.
     B. Each answer's base offset is the end that we know (rule R6). Below: the target lost something;
-       above: somebody else writes. Either way the transaction is aborted.
+       above: somebody else writes. Either way the transaction is aborted, and the next attempt, which
+       reads the tail, says which.
     C. After a refusal its partition takes no more. If a later batch of it is accepted all the same,
        order is broken, and the transaction is aborted.
     D. Nothing is committed before every answer is in.
@@ -22,7 +23,6 @@ from causeway.core.batches import BatchHead, CorruptBatch, rebase
 from causeway.core.codecs import Codec
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import foreign_data
 from causeway.core.lane_task import LaneTask
 from causeway.core.offset_map import encode_run, map_partition
 from causeway.core.ports import (
@@ -274,17 +274,14 @@ class LaneCopy:
             stream.acknowledged(sent, answer.base_offset)
 
     async def _check_base(self, stream: Stream, answer: Appended) -> None:
+        """Whoever wrote there is found by the next attempt, which reads the tail: only then is it known."""
         if stream.was_refused:
             await self.abort(f"{stream.target} took a batch behind one that it had refused")
-        if answer.base_offset == stream.target_end:
-            return
-        if answer.base_offset > stream.target_end:
-            stream.row.parked = foreign_data(
-                self._task.flow, stream.assignment, stream.target_end, had_position=True
+        if answer.base_offset != stream.target_end:
+            await self.abort(
+                f"{stream.target} appended at {answer.base_offset}, "
+                f"its end should have been {stream.target_end}"
             )
-        await self.abort(
-            f"{stream.target} appended at {answer.base_offset}, its end should have been {stream.target_end}"
-        )
 
     async def abort(self, why: str) -> None:
         """For what is *known* to be wrong: nobody may ever see it."""
