@@ -1,7 +1,8 @@
 """A run of a flow in this process that stops itself (SIGSTOP) at a named step of the protocol, once.
 
-    python frozen_copy.py JOB.pickle        a pickled FrozenJob
+    python -m tests.chaos.frozen_copy JOB.pickle        a pickled FrozenJob
 
+A job with a task runs that lane only, as a Spark task would that is repeated or found lost by mistake.
 Whoever started it wakes it with SIGCONT, and the step goes on as if nothing had happened.
 """
 
@@ -11,7 +12,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError
 from causeway.core.flow import Flow
+from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.report import RunReport
 from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.lane_worker import LaneWorker
 from causeway.flows.ownership import Holder
@@ -41,16 +44,30 @@ class FrozenJob:
     target: ClusterEndpoint
     step: str
     nth: int
+    task: LaneTask | None = None
 
 
-def run_inline(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, holder: str) -> Any:
+def run_inline(
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    holder: str,
+    before_each: Callable[[LaneTask], None] = lambda _: None,
+) -> RunReport:
+    """A run without Spark; `before_each` sees every lane's task before it is carried."""
     worker = LaneWorker(source, target)
+
+    def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
+        for task in tasks:
+            before_each(task)
+        return [worker.run(task) for task in tasks]
+
     try:
         return copy_flow(
             flow,
             source,
             target,
-            lambda tasks: [worker.run(task) for task in tasks],
+            carry,
             RunOptions(holder=Holder(name=holder, run_id=holder), run_for_seconds=None),
             print,
         )
@@ -76,6 +93,10 @@ def freeze_before(step: str, nth: int) -> None:
 def main(path: str) -> int:
     job: FrozenJob = pickle.loads(Path(path).read_bytes())
     freeze_before(job.step, job.nth)
+    if job.task is not None:
+        result = LaneWorker(job.source, job.target).run(job.task)
+        print(f"lane {result.lane}: {result.outcome} {result.why}")
+        return 0
     try:
         run_inline(job.flow, job.source, job.target, "the frozen one")
     except CausewayError as error:

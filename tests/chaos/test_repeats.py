@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tests.chaos.frozen_copy import run_inline
-from tests.chaos.test_fence import Stage, stage, target
+from tests.chaos.stage import Stage
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos]
-__all__ = ["stage", "target"]
 
 
 def test_what_was_seen_twice_is_what_the_report_says(stage: Callable[[int], Stage]) -> None:
