@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "causeway",
-    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "25")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -184,6 +184,12 @@ def test_a_run_written_again_takes_away_what_the_lost_tail_held():
     assert tail == again
 
 
+def test_a_lost_run_says_nothing_even_if_aborted_records_lie_in_its_place():
+    first, lost = stretch(100, 40, 5), stretch(105, 46, 3)
+    again = stretch(105, 49, 3)  # behind an aborted attempt at 46 to 47 and its marker
+    assert runs_that_hold([first, lost, again]) == [first, again]
+
+
 def test_runs_that_follow_each_other_all_hold():
     runs = [stretch(100, 40, 5), stretch(105, 46, 5), stretch(110, 51, 1)]
     assert runs_that_hold(runs) == runs
