@@ -183,12 +183,7 @@ class Stream:
     def has_news(self) -> bool:
         """Whether committing would say anything that isn't committed already."""
         p = self.position
-        return (
-            p is None
-            or self.is_due
-            or p.source_next != self.consumed
-            or p.target_next != self.target_next
-        )
+        return p is None or self.is_due or p.source_next != self.consumed or p.target_next != self.target_next
 
     def committed(self, position: Position) -> None:
         """The transaction stands: fold it into the row."""
