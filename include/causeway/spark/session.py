@@ -38,6 +38,8 @@ _FIXED = {
     "spark.task.maxFailures": "1",
     "spark.dynamicAllocation.enabled": "false",
     "spark.python.worker.reuse": "true",
+    # What goes to the executors holds passwords: without this it passes through a plain file on disk.
+    "spark.io.encryption.enabled": "true",
     "spark.redaction.regex": "(?i)secret|password|passwd|token|sasl|ssl|jaas|keytab|passphrase|oauth|private",
 }
 
