@@ -153,7 +153,7 @@ def _with_run(state: FlowState, value: dict[str, object], generation: Generation
         generation=generation,
         run=run,
         most_lanes=max(state.most_lanes, run.lanes, _int(value["most_lanes"])),
-        lanes_varied=state.lanes_varied or bool(value["varied"]),
+        lanes_varied=bool(value["varied"]) or _varies(state, run.lanes),
     )
 
 
@@ -180,6 +180,10 @@ def _pair(value: dict[str, object]) -> KnownPair:
     )
 
 
+def _varies(before: FlowState, lanes: int) -> bool:
+    return before.lanes_varied or before.most_lanes not in (0, lanes)
+
+
 def run_record(
     flow: str, before: FlowState, *, holder: str, run_id: str, lanes: int, at_ms: int
 ) -> tuple[bytes, bytes]:
@@ -189,7 +193,7 @@ def run_record(
         "run": run_id,
         "lanes": lanes,
         "most_lanes": max(before.most_lanes, lanes),
-        "varied": before.lanes_varied or (before.most_lanes not in (0, lanes)),
+        "varied": _varies(before, lanes),
         "at_ms": at_ms,
     }
     return _record("run", flow, value)

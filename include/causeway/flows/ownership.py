@@ -56,15 +56,20 @@ async def begin_run(
     other = state.running
     if other is not None and other.run_id != holder.run_id and not take_over:
         state = await _wait_for_silence(target, clock, flow.name, other, say)
-    key, value = run_record(
-        flow.name,
-        state,
-        holder=holder.name,
-        run_id=holder.run_id,
-        lanes=flow.lanes,
-        at_ms=clock.time_ms(),
-    )
-    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+    at_ms = clock.time_ms()
+
+    def record(before: FlowState) -> tuple[bytes, bytes]:
+        return run_record(
+            flow.name, before, holder=holder.name, run_id=holder.run_id, lanes=flow.lanes, at_ms=at_ms
+        )
+
+    while True:
+        key, value = record(state)
+        generation = Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+        state = await target.flow_state(flow.name)
+        if record(state) == (key, value):
+            return generation
+        # Another run began in the same moment: compaction must not take what only its record says.
 
 
 async def _wait_for_silence(target: WireTarget, clock: Clock, flow: str, other: Run, say: Say) -> FlowState:
