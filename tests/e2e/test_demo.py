@@ -50,7 +50,7 @@ class Demo:
             )
 
     def run(self, *arguments: str) -> int:
-        return self.start(*arguments).wait(500)
+        return self.start(*arguments).wait(560)
 
     @property
     def said(self) -> str:
@@ -76,6 +76,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     demo.run("down")
 
 
+@pytest.mark.timeout(1200)  # it is two demos
 def test_it_proves_the_mirror_stays_up_and_can_be_run_again(demo: Demo) -> None:
     assert demo.run(*SMALL) == 0, demo.said
     assert "=== the mirror is exact" in demo.said

@@ -37,7 +37,7 @@ COMPONENTS = {
 }
 
 _MIGRATE_SECONDS = 300
-_START_SECONDS = 180
+_START_SECONDS = 300
 _STOP_SECONDS = 8.0
 """A scheduler waits for its running tasks as long as they take; here nobody does."""
 
