@@ -123,12 +123,12 @@ class Campaign:
         self.wait(lambda: self.committed.records >= wanted, f"{wanted:,} records copied", run or self.run)
 
     def wait(self, is_so: Callable[[], object], what: str, alive: SparkRun | None = None) -> None:
-        """Wait, as long as the run that should bring it about lives."""
+        """Wait, as long as the run that should bring it about lives, or has ended well."""
 
         def is_so_now() -> object:
             if is_so():
                 return True
-            if alive is not None and alive.exit_code is not None and not is_so():
+            if alive is not None and alive.exit_code not in (None, 0) and not is_so():
                 raise AssertionError(
                     f"{alive.holder} ended with {alive.exit_code} before '{what}': {alive.tail(3000)}"
                 )
