@@ -9,7 +9,7 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import ProduceRequest
 
-from causeway.brokers.log_reader import READ_COMMITTED, WireLogReader
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
 from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
@@ -136,6 +136,10 @@ class WireTarget(WireLogReader):
                     tp = TopicPartition(topic.name, p.partition_index)
                     found[tp] = parse_position(p.committed_offset, p.metadata)
         return found, codes
+
+    async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
+        found = await self.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
+        return {tp: a if isinstance(a, Refused) else a.offset for tp, a in found.items()}
 
     async def map_runs(
         self, map_topic: str, partitions: Sequence[TopicPartition]

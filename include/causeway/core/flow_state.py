@@ -56,6 +56,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
+    generation: int
     by: str
     because: str
     since_ms: int
@@ -158,7 +159,15 @@ def _with_run(state: FlowState, value: dict[str, object], generation: Generation
 
 
 def _with_fence(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
-    fence = Fence(by=str(value["by"]), because=str(value["because"]), since_ms=_int(value["at_ms"]))
+    fence = Fence(
+        generation=generation,
+        by=str(value["by"]),
+        because=str(value["because"]),
+        since_ms=_int(value["at_ms"]),
+    )
+    lifts = value.get("lifts")
+    if not value["fenced"] and lifts is not None and (state.fence is None or state.fence.generation != lifts):
+        return state  # it lifts another fence than the one that stands
     return replace(
         state,
         generation=generation,
@@ -204,14 +213,11 @@ def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tupl
 
 
 def fence_record(
-    flow: str, *, fenced: bool, by: str, because: str, most_lanes: int, at_ms: int
+    flow: str, *, fenced: bool, by: str, because: str, most_lanes: int, at_ms: int, lifts: int | None = None
 ) -> tuple[bytes, bytes]:
-    """A fence (`fenced`) or its lift."""
-    return _record(
-        "fence",
-        flow,
-        {"fenced": fenced, "by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms},
-    )
+    """A fence (`fenced`) or its lift; `lifts` is the generation of the only fence that it may lift."""
+    value: dict[str, object] = {"fenced": fenced, "by": by, "because": because}
+    return _record("fence", flow, {**value, "lifts": lifts, "most_lanes": most_lanes, "at_ms": at_ms})
 
 
 def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:

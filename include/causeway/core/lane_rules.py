@@ -129,6 +129,12 @@ def source_next_at(runs: list[Run], assignment: Assignment, target_end: int) -> 
     return None
 
 
+def run_in_front_of(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
+    """By the map: the run that holds the record in front of `target_next`."""
+    ours = [run for run in _of_these_topics(runs, assignment) if run.target_first < target_next]
+    return ours[-1] if ours else None
+
+
 def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
     """By the map: the run that was mirrored last."""
     ours = _of_these_topics(runs, assignment)

@@ -164,6 +164,10 @@ class Target(LogReader, Protocol):
         self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
     ) -> dict[TopicPartition, Position | ForeignPosition | None]: ...
 
+    async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
+        """The last stable offsets: behind them a transaction is open."""
+        ...
+
     async def map_runs(
         self, map_topic: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[Run]]:

@@ -88,7 +88,7 @@ async def _adopt(
     await _remember_pair(clusters, flow, pair, state.pairs.get(pair.target.topic))
     adopted = await _commit(flow, clusters, pair, source_offset, epoch, generation)
     if state.fence is None:
-        await write_fence(target, clock, flow, fenced=False, by=by, because=because)
+        await write_fence(target, clock, flow, fenced=False, by=by, because=because, lifts=generation)
     return adopted
 
 

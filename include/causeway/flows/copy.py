@@ -139,7 +139,7 @@ class _Run:
         self._source_admin, self._target_admin = admins(source, target)
         self._clock, self._say = clusters.network, say
         self._began = self._clock.monotonic()
-        self._known: dict[str, KnownPair] = {}
+        self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
         self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
@@ -174,7 +174,6 @@ class _Run:
                     target_id=clusters.target.wire.cluster_id,
                 )
             )
-        self._known = dict(state.pairs)
         self._remembered = dict(state.pairs)
         self.report = RunReport(
             flow=flow.name,
@@ -237,9 +236,9 @@ class _Run:
             landscape = await survey_topics(flow, source, target, state)
             landscape = landscape.after_refusals(self._not_made())
         self._note_refusals(landscape)
-        await self._remember_pairs(landscape)
-        waiting = self._parked_now()
-        return await plan_round(flow, self.generation, source, target, landscape, self._known, waiting)
+        self._landscape = landscape
+        known, waiting = self._remembered, self._parked_now()
+        return await plan_round(flow, self.generation, source, target, landscape, known, waiting)
 
     def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
         done = prepare_topics(
@@ -273,8 +272,10 @@ class _Run:
         self.report.refused_topics = refused
         self.report.notes = list(landscape.topics.notes)
 
-    async def _remember_pairs(self, landscape: Landscape) -> None:
+    async def _remember_pairs(self) -> None:
         """Said before the first record: a target topic that goes away is then known to have been ours."""
+        landscape = self._landscape
+        assert landscape is not None
         for topic in landscape.topics.mirrored:
             here, there = landscape.source[topic.source], landscape.target.get(topic.target)
             if there is None or there.error or here.error:
@@ -320,8 +321,17 @@ class _Run:
             if mine.parked is None:
                 self._say(f"{self._flow.name}: parked {tp}: {parked}")
             mine.parked = parked_dict(parked)
+        for tp, why in plan.later.items():
+            mine = self.report.partitions.setdefault(
+                tp,
+                PartitionReport(source=str(tp), target="", source_from=-1, source_next=-1, last_stable=-1),
+            )
+            if mine.later != why:
+                self._say(f"{self._flow.name}: waits {tp}: {why}")
+            mine.later = why
 
     def _carry_round(self, plan: RoundPlan) -> None:
+        self._clusters.network.run(self._remember_pairs)
         results = self._carry(plan.tasks)
         self.report.rounds += 1
         self.report.fold(results)

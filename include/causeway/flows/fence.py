@@ -71,7 +71,7 @@ async def _write_turn(
     before = await target.flow_state(flow.name)
     generation = int(before.generation)
     changed = (before.fence is not None) != fenced
-    if changed:
+    if changed or fenced:  # a fence is said again: somebody may be about to lift the one that stands
         generation = await write_fence(target, clock, flow, fenced=fenced, by=by, because=because)
     claimed = 0
     if fenced:

@@ -120,7 +120,14 @@ async def sign_of_life(
 
 
 async def write_fence(
-    target: WireTarget, clock: Clock, flow: Flow, *, fenced: bool, by: str, because: str
+    target: WireTarget,
+    clock: Clock,
+    flow: Flow,
+    *,
+    fenced: bool,
+    by: str,
+    because: str,
+    lifts: int | None = None,
 ) -> Generation:
     state = await target.flow_state(flow.name)
     key, value = fence_record(
@@ -130,6 +137,7 @@ async def write_fence(
         because=because,
         most_lanes=max(state.most_lanes, flow.lanes),
         at_ms=clock.time_ms(),
+        lifts=lifts,
     )
     return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
 

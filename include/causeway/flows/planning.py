@@ -90,7 +90,8 @@ async def plan_round(
     known: dict[str, KnownPair],
     waiting: frozenset[TopicPartition] = frozenset(),
 ) -> RoundPlan:
-    """`known` are the pairs that this flow had written before this run began, by target topic.
+    """`known` are the pairs that this flow has begun with, by target topic, those of this run included: a
+    topic that is made anew in the middle of a run is another topic.
 
     `waiting` source partitions are parked and not tried in this round.
     """
@@ -187,7 +188,11 @@ async def _read_facts(
     partitions = [p.source for p in pairs]
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
-    fresh = [p.source for p in pairs if not isinstance(positions[p.target], Position)]
+    fresh = [
+        p.source
+        for p in pairs
+        if not isinstance(positions[p.target], Position) and not _has_grown(p, known.get(p.target.topic))
+    ]
     starts = await resolve_start(flow, source, fresh, ends)
     facts: list[PartitionFacts] = []
     for pair in pairs:
@@ -212,6 +217,11 @@ async def _read_facts(
             )
         )
     return facts
+
+
+def _has_grown(pair: Pair, known: KnownPair | None) -> bool:
+    """A partition that a mirrored topic got later begins at its beginning, whatever the flow's start rule."""
+    return known is not None and pair.target.partition >= known.partitions
 
 
 async def resolve_start(

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterUnreachable
+from causeway.core.errors import ClusterTrouble
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.flows.lane_worker import without_rows
 from causeway.spark.executor import LanePayload, carry_lanes
@@ -80,17 +80,29 @@ def carrier(
             results: list[LaneResult] = (
                 context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
             )
-        except Py4JJavaError as lost:
+        except Py4JError as lost:
             # A worker or an executor died. What its lanes did is on the target; the next round reads it.
-            if context._jsc is None or context._jsc.sc().isStopped():  # noqa: SLF001
-                raise ClusterUnreachable("Spark", rule="the application ended under the run") from lost
+            if _is_gone(context):
+                raise ClusterTrouble(
+                    "Spark",
+                    rule="the application ended under the run",
+                    remedy="nothing is lost: run it again",
+                ) from lost
             return [without_rows(task, "doubt", f"Spark lost the round: {_cause(lost)}") for task in tasks]
         return results
 
     return carry
 
 
-def _cause(lost: Py4JJavaError) -> str:
+def _is_gone(context: SparkContext) -> bool:
+    try:
+        return bool(context._jsc is None or context._jsc.sc().isStopped())  # noqa: SLF001
+    except Py4JError:
+        return True
+
+
+def _cause(lost: Py4JError) -> str:
     """Spark's own sentence, without the stack under it."""
-    lines = [line.strip() for line in str(lost.java_exception).splitlines() if line.strip()]
+    text = str(getattr(lost, "java_exception", lost))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:300] if lines else "no reason given"

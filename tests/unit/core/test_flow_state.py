@@ -75,7 +75,7 @@ def test_a_run_says_who_holds_the_flow_since_when():
 
 def test_a_run_never_lifts_a_fence():
     state = after(fence(), run(), run(holder="bob"))
-    assert state.fence == Fence(by="eve", because="failover", since_ms=3_000)
+    assert state.fence == Fence(generation=10, by="eve", because="failover", since_ms=3_000)
     assert state.generation == 12
 
 
@@ -235,3 +235,17 @@ def test_another_number_of_lanes_is_never_forgotten():
 
     assert said == [False, True, True, True]
     assert (only_the_last.lanes_varied, only_the_last.most_lanes) == (True, 16)
+
+
+def test_a_lift_that_names_another_fence_lifts_nothing():
+    """Who fenced for a while must not open what somebody else has closed since."""
+    ours = fence_record("f", fenced=True, by="adopt", because="a", most_lanes=4, at_ms=1)
+    theirs = fence_record("f", fenced=True, by="eve", because="failover", most_lanes=4, at_ms=2)
+    lift = fence_record("f", fenced=False, by="adopt", because="a", most_lanes=4, at_ms=3, lifts=0)
+    states = {}
+    for offset, (key, value) in enumerate((ours, theirs, lift)):
+        states = fold(states, LogRecord(offset, 0, key, value))
+
+    assert states["f"].fence is not None
+    assert states["f"].fence.by == "eve"
+    assert states["f"].generation == 1

@@ -186,3 +186,13 @@ def test_corruption_is_noticed_even_in_what_is_not_given_out():
 def test_a_control_batch_that_ends_no_transaction_is_refused():
     with pytest.raises(CorruptBatch, match="control type 7"):
         seen(marker(0, 1, 7))
+
+
+def test_an_emptied_marker_says_nothing_any_more():
+    """The cleaner keeps the batch of a marker without its record, for its producer's sake."""
+    checked = HEADER.pack(0, 0, 0, 2, 0, TRANSACTIONAL | CONTROL, 0, 0, 0, 9, 0, -1, 0)[21:]
+    emptied = struct.pack(">qiibI", 7, len(checked) + 9, 5, 2, google_crc32c.value(checked)) + checked
+
+    seen = [(head.base_offset, what) for head, _, what in read_committed(memoryview(emptied), [(3, 9)], 0)]
+
+    assert seen == [(7, MARKER)]

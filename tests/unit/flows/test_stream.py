@@ -47,6 +47,7 @@ def stream(*, at=100, end=200):
         target_next=40,
         target_end=40,
         target_epoch=2,
+        leader_epoch=4,
         log_start=0,
     )
     return Stream(ground, PartitionRow(source=PAIR.source, target=PAIR.target), TASK, now_ms=0)

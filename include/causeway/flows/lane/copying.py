@@ -88,8 +88,10 @@ class LaneCopy:
             except Unreachable as trouble:
                 self._stop_reading(str(trouble))  # what was read is still worth a commit
             fruitless = fruitless + 1 if self._progress() == before else 0
+            if fruitless >= _FRUITLESS_FETCHES:
+                self._stop_reading("the source gives nothing up to the planned end")
             time_is_over = self._clock.monotonic() >= deadline
-            fetching = None if time_is_over or fruitless >= _FRUITLESS_FETCHES else self._start_fetch()
+            fetching = None if time_is_over else self._start_fetch()
             await self._append_queues()
         await self.commit()
 
@@ -267,7 +269,9 @@ class LaneCopy:
             if answer is None:
                 raise Doubt(f"no answer for {tp}")
             if isinstance(answer, Refused):
-                if not stream.was_refused:
+                if answer.code == Code.NOT_ENOUGH_REPLICAS and not stream.was_refused:
+                    stream.held_up(sent, f"{tp}: {answer}")  # nothing was appended; the others go on
+                elif not stream.was_refused:
                     stream.refused(sent, append_refusal(stream.assignment, sent, answer))
                 continue
             await self._check_base(stream, answer)

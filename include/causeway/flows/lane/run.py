@@ -29,6 +29,9 @@ async def run_lane(task: LaneTask, source: Source, target: Target, clock: Clock)
         outcome, why = "doubt", str(doubt)
     except Beaten as beaten:
         outcome, why = "beaten", str(beaten)
+    if outcome != "done":
+        for row in rows.values():
+            row.later = row.later or why
     return LaneResult(
         lane=task.lane, outcome=outcome, why=why, transactions=lane.transactions, rows=tuple(rows.values())
     )

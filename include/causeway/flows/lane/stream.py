@@ -152,9 +152,18 @@ class Stream:
 
     def refused(self, sent: Sent, parked: Parked) -> None:
         """The position stays in front of the refused batch; what came behind it is forgotten."""
+        self._step_back(sent)
+        self.park(parked)
+
+    def held_up(self, sent: Sent, why: str) -> None:
+        """Refused for a reason that passes: the next round tries the same batch again."""
+        self._step_back(sent)
+        self.queue.clear()
+        self.wait_for_next_round(why)
+
+    def _step_back(self, sent: Sent) -> None:
         self.consumed, self.consumed_epoch = sent.source_before, sent.epoch_before
         self.was_refused = True
-        self.park(parked)
 
     def next_position(self, task: LaneTask, *, producer_id: int, time_ms: int) -> Position:
         before = self.position

@@ -43,12 +43,19 @@ class Ground:
     """The end of the log: what the next append's base offset must be."""
     target_epoch: int
     log_start: int
+    leader_epoch: int
+    """Of the target's leader now."""
     aborted_seen: int = 0
     recopied_from: int | None = None
 
     @property
     def target(self) -> TopicPartition:
         return self.assignment.pair.target
+
+    @property
+    def leader_changed(self) -> bool:
+        """The position was written under another leader: its last run has to be proved again."""
+        return self.position is not None and self.position.target_epoch != self.leader_epoch
 
     @property
     def differs_from_committed(self) -> bool:
@@ -109,6 +116,7 @@ class Survey:
         self, asked: dict[TopicPartition, Assignment], lost: list[TopicPartition]
     ) -> dict[TopicPartition, Position | None]:
         """Committed offsets expire; the map doesn't. Never "earliest" for what was mirrored before."""
+        ends = await self._target.log_ends(lost)
         runs = await self._target.map_runs(self._task.map_topic, lost)
         rebuilt: dict[TopicPartition, Position | None] = {}
         for tp in lost:
@@ -126,8 +134,8 @@ class Survey:
                     producer_id=-1,
                     time_ms=0,
                 )
-            elif assignment.start is None:
-                rebuilt[tp] = None  # nothing was ever mirrored, and the beginning is still the beginning
+            elif isinstance(end := ends[tp], LogEnd) and end.offset == 0:
+                rebuilt[tp] = None  # nothing was ever written there: it begins by the start rule
             else:
                 self.park(tp, position_lost(self._task.flow, assignment))
         return rebuilt
@@ -231,6 +239,7 @@ def _ground(assignment: Assignment, position: Position | None, log_start: int, e
             target_next=TargetOffset(end.offset),
             target_end=end.offset,
             target_epoch=end.leader_epoch,
+            leader_epoch=end.leader_epoch,
             log_start=log_start,
         )
     return Ground(
@@ -242,6 +251,7 @@ def _ground(assignment: Assignment, position: Position | None, log_start: int, e
         target_end=end.offset,
         target_epoch=position.target_epoch,
         log_start=log_start,
+        leader_epoch=end.leader_epoch,
     )
 
 

@@ -11,8 +11,9 @@ from causeway.core.batches import CorruptBatch
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import foreign_data, refusal_of_rights, target_recreated
+from causeway.core.lane_rules import foreign_data, refusal_of_rights, run_in_front_of, target_recreated
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
+from causeway.core.offset_map import Run
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
 from causeway.flows.lane.survey import Ground, Rows
 
@@ -30,6 +31,8 @@ class TailCheck:
 
     async def settle_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Make each ground's `target_end` certain; park what isn't ours."""
+        await self._close_hanging(grounds)
+        await self._prove_last_runs({tp: g for tp, g in grounds.items() if g.leader_changed})
         reading = {
             tp: max(_tail_start(ground), ground.log_start)
             for tp, ground in grounds.items()
@@ -39,14 +42,57 @@ class TailCheck:
         while reading:
             before = dict(reading)
             stuck = await self._read_once(grounds, reading)
-            if stuck:
-                await self._close_ours(grounds, reading, stuck)
-                fruitless = 0
+            if stuck and await self._close_ours(grounds, stuck):
+                before = {}
+            reading = {tp: at for tp, at in reading.items() if tp in grounds}
             fruitless = fruitless + 1 if reading == before else 0
             if fruitless:
                 await self._clock.sleep(_PAUSE_SECONDS)
             if fruitless > _FRUITLESS_READS:
                 raise Doubt(f"the tail of {next(iter(reading))} can't be read to its end")
+
+    async def _close_hanging(self, grounds: dict[TopicPartition, Ground]) -> None:
+        """Also where nothing lies behind the last record: if only a marker was lost, the next transaction's
+        marker would decide over records that are committed (rule R5)."""
+        stable = await self._target.last_stables(list(grounds))
+        stuck: dict[TopicPartition, int] = {}
+        for tp, at in stable.items():
+            if isinstance(at, Refused):
+                self._refuse(tp, grounds.pop(tp), at)
+            elif at < grounds[tp].target_end:
+                stuck[tp] = at
+        if stuck:
+            await self._close_ours(grounds, stuck)
+
+    async def _prove_last_runs(self, suspects: dict[TopicPartition, Ground]) -> None:
+        """A new leader may have lost a marker, and an abort since then may have taken committed records with
+        it. The last run tells: it lies in one transaction, so either all of it is visible or none."""
+        suspects = {tp: g for tp, g in suspects.items() if g.position is not None}
+        if not suspects:
+            return
+        runs = await self._target.map_runs(self._task.map_topic, list(suspects))
+        reading: dict[TopicPartition, int] = {}
+        lasts: dict[TopicPartition, Run] = {}
+        for tp, ground in suspects.items():
+            run = run_in_front_of(runs.get(tp, []), ground.assignment, ground.target_next)
+            if run is not None and run.target_first >= ground.log_start:
+                reading[tp], lasts[tp] = int(run.target_first), run
+        for ground in suspects.values():
+            ground.target_epoch = ground.leader_epoch  # what is proved below is proved of this leader
+        if not reading:
+            return
+        wanted = {
+            tp: FetchFrom(suspects[tp].assignment.pair.target_topic_id, offset)
+            for tp, offset in reading.items()
+        }
+        for tp, answer in (await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)).items():
+            if not isinstance(answer, Fetched):
+                raise Doubt(f"the last records of {tp} can't be read: {answer}")
+            ground, run = suspects[tp], lasts[tp]
+            if _first_seen(answer, reading[tp]) is Seen.ABORTED:
+                ground.source_next, ground.source_epoch = run.source_first, -1
+                ground.target_next = run.target_first
+                ground.recopied_from = int(run.source_first)
 
     async def _read_once(
         self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
@@ -102,29 +148,35 @@ class TailCheck:
             self._rows[tp].later = f"{tp}, behind the last mirrored record: {answer}"
 
     async def _close_ours(
-        self,
-        grounds: dict[TopicPartition, Ground],
-        reading: dict[TopicPartition, int],
-        stuck: dict[TopicPartition, int],
-    ) -> None:
+        self, grounds: dict[TopicPartition, Ground], stuck: dict[TopicPartition, int]
+    ) -> bool:
+        """Whether anything changed: a transaction of ours was closed, or a partition left the lane."""
         open_by = await self._target.open_producers(list(stuck))
         to_close: dict[bool, list[TopicPartition]] = {True: [], False: []}
+        changed = False
         for tp, last_stable in stuck.items():
             holders = open_by[tp]
             if isinstance(holders, Refused):
-                self._refuse(tp, grounds[tp], holders)
-                del reading[tp], grounds[tp]
+                self._refuse(tp, grounds.pop(tp), holders)
+                changed = True
             elif any(holder != self._owner.producer.producer_id for holder in holders):
                 self._rows[tp].parked = _foreign_transaction(tp, last_stable, holders)
-                del reading[tp], grounds[tp]
+                del grounds[tp]
+                changed = True
             elif holders:
                 ground = grounds[tp]
                 to_close[ground.target_end <= ground.target_next].append(tp)
         for commit, partitions in to_close.items():
             if partitions:
                 await self._owner.close_partitions(partitions, commit=commit)
+                changed = True
                 for tp in partitions:
                     grounds[tp].target_end += 1  # the marker that closed it
+        return changed
+
+
+def _first_seen(answer: Fetched, offset: int) -> Seen | None:
+    return next((seen for _, _, seen in read_committed(answer.records, answer.aborted, offset)), None)
 
 
 def _tail_start(ground: Ground) -> int:
