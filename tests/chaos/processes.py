@@ -109,7 +109,7 @@ class TookTooLong(Exception):
     """A generous limit was reached: whoever waited tells what for."""
 
 
-def wait_until(is_so: Callable[[], object], what: str, *, timeout_seconds: float = 180.0) -> None:
+def wait_until(is_so: Callable[[], object], what: str, *, timeout_seconds: float = 600.0) -> None:
     """Not a measurement: a bound, so that a campaign that is stuck ends with a message."""
     deadline = time.monotonic() + timeout_seconds
     while not is_so():

@@ -41,7 +41,7 @@ class Following:
         wait_until(
             lambda: self.process.exit_code is not None,
             f"{self.process.name} at the ends",
-            timeout_seconds=300,
+            timeout_seconds=900,
         )
         if self.process.exit_code != 0:
             raise AssertionError(f"{self.process.name} failed: {self.process.output()[-2000:]}")

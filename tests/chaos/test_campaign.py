@@ -14,7 +14,7 @@ from tests.chaos.campaign import BROKER_SETTINGS, Campaign
 from tests.chaos.proof import Proof
 from tests.chaos.schedule import OLD_BROKER, SMALL, Size
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(1800)]
 
 LabClusterFactory = Callable[..., LabCluster]
 
