@@ -18,9 +18,8 @@ from causeway.core.instants import rfc3339
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.position import Position
 from causeway.core.progress import Progress
-from causeway.core.report import PartitionReport, RunOutcome, RunReport, parked_dict
+from causeway.core.report import RunOutcome, RunReport
 from causeway.core.round_plan import RoundPlan
 from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
@@ -44,6 +43,7 @@ from causeway.flows.ownership import (
 )
 from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
 from causeway.flows.rights import check_own_rights
+from causeway.flows.stocktaking import take_stock
 from causeway.flows.topics import prepare_topics
 
 Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
@@ -223,7 +223,7 @@ class _Run:
 
     def _plan(self) -> RoundPlan:
         plan = self._clusters.network.run(self._plan_round)
-        self._take_stock(plan)
+        take_stock(self.report, plan, self._say)
         return plan
 
     async def _plan_round(self) -> RoundPlan:
@@ -294,41 +294,6 @@ class _Run:
     def _parked_now(self) -> frozenset[TopicPartition]:
         now = self._clock.monotonic()
         return frozenset(tp for tp, until in self._parked_until.items() if until > now)
-
-    def _take_stock(self, plan: RoundPlan) -> None:
-        for facts in plan.partitions:
-            position = facts.position if isinstance(facts.position, Position) else None
-            records, repeats = (position.records, position.aborted_records) if position else (0, 0)
-            mine = self.report.partitions.setdefault(
-                facts.pair.source,
-                PartitionReport(
-                    source=str(facts.pair.source),
-                    target=str(facts.pair.target),
-                    source_from=facts.source_next,
-                    source_next=facts.source_next,
-                    last_stable=facts.last_stable,
-                    records_before=records,
-                    repeats_before=repeats,
-                ),
-            )
-            mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
-            mine.read_back(records, repeats)
-        for tp, parked in plan.parked.items():
-            mine = self.report.partitions.setdefault(
-                tp,
-                PartitionReport(source=str(tp), target="", source_from=-1, source_next=-1, last_stable=-1),
-            )
-            if mine.parked is None:
-                self._say(f"{self._flow.name}: parked {tp}: {parked}")
-            mine.parked = parked_dict(parked)
-        for tp, why in plan.later.items():
-            mine = self.report.partitions.setdefault(
-                tp,
-                PartitionReport(source=str(tp), target="", source_from=-1, source_next=-1, last_stable=-1),
-            )
-            if mine.later != why:
-                self._say(f"{self._flow.name}: waits {tp}: {why}")
-            mine.later = why
 
     def _carry_round(self, plan: RoundPlan) -> None:
         self._clusters.network.run(self._remember_pairs)

@@ -1,0 +1,45 @@
+"""Bring a run's report up to what a round's plan read back: positions, lag, and who doesn't move."""
+
+from __future__ import annotations
+
+from causeway.core.identity import TopicPartition
+from causeway.core.position import Position
+from causeway.core.report import PartitionReport, RunReport, parked_dict
+from causeway.core.round_plan import RoundPlan
+from causeway.flows.ownership import Say
+
+
+def take_stock(report: RunReport, plan: RoundPlan, say: Say) -> None:
+    """What is committed is the last word; what stands still or waits is said once."""
+    for facts in plan.partitions:
+        position = facts.position if isinstance(facts.position, Position) else None
+        records, repeats = (position.records, position.aborted_records) if position else (0, 0)
+        mine = report.partitions.get(facts.pair.source)
+        if mine is None or mine.source_from < 0:  # until now it only waited: this is where its counts begin
+            mine = report.partitions[facts.pair.source] = PartitionReport(
+                source=str(facts.pair.source),
+                target=str(facts.pair.target),
+                source_from=facts.source_next,
+                source_next=facts.source_next,
+                last_stable=facts.last_stable,
+                records_before=records,
+                repeats_before=repeats,
+            )
+        mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
+        mine.read_back(records, repeats)
+    for tp, parked in plan.parked.items():
+        mine = _of_idle(report, tp)
+        if mine.parked is None:
+            say(f"{report.flow}: parked {tp}: {parked}")
+        mine.parked = parked_dict(parked)
+    for tp, why in plan.later.items():
+        mine = _of_idle(report, tp)
+        if mine.later != why:
+            say(f"{report.flow}: waits {tp}: {why}")
+        mine.later = why
+
+
+def _of_idle(report: RunReport, tp: TopicPartition) -> PartitionReport:
+    """The line of a partition whose position this round couldn't tell."""
+    unknown = PartitionReport(source=str(tp), target="", source_from=-1, source_next=-1, last_stable=-1)
+    return report.partitions.setdefault(tp, unknown)

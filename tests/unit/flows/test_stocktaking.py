@@ -1,0 +1,56 @@
+"""A run's report, brought up to date from what a round read back."""
+
+from uuid import UUID
+
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.position import Position
+from causeway.core.report import RunReport
+from causeway.core.round_plan import PartitionFacts, RoundPlan
+from causeway.flows.stocktaking import take_stock
+
+SOURCE, TARGET = TopicPartition("t", 0), TopicPartition("sf.t", 0)
+PAIR = Pair(source=SOURCE, target=TARGET, source_topic_id=UUID(int=1), target_topic_id=UUID(int=2))
+
+
+def report():
+    return RunReport(flow="f", run="r", holder="h", generation=3, began_at="now")
+
+
+def plan_with(records, *, repeats=0, source_next=10, end=30):
+    position = Position(
+        source_next=source_next,
+        target_next=source_next,
+        source_topic_id=PAIR.source_topic_id,
+        target_topic_id=PAIR.target_topic_id,
+        source_epoch=0,
+        target_epoch=0,
+        generation=3,
+        producer_id=9,
+        time_ms=0,
+        records=records,
+        aborted_records=repeats,
+    )
+    facts = PartitionFacts(pair=PAIR, position=position, log_start=0, last_stable=end, start=None, known=True)
+    return RoundPlan(tasks=(), partitions=(facts,))
+
+
+def test_records_are_what_the_positions_gained_since_the_run_began():
+    mine = report()
+    take_stock(mine, plan_with(1_000, repeats=5), print)
+    take_stock(mine, plan_with(1_020, repeats=12, source_next=30), print)
+
+    (partition,) = mine.partitions.values()
+    assert (partition.records, partition.repeats, partition.repeats_in_all) == (20, 7, 12)
+    assert (partition.source_from, partition.source_next, partition.lag) == (10, 30, 0)
+
+
+def test_a_partition_that_waited_first_counts_from_its_first_position():
+    mine, said = report(), []
+    waiting = RoundPlan(tasks=(), partitions=(), later={SOURCE: "LEADER_NOT_AVAILABLE"})
+    take_stock(mine, waiting, said.append)
+    take_stock(mine, waiting, said.append)
+    take_stock(mine, plan_with(1_000), said.append)
+
+    assert said == ["f: waits t-0: LEADER_NOT_AVAILABLE"]
+    assert mine.records == 0
+    assert mine.partitions[SOURCE].target == "sf.t-0"
