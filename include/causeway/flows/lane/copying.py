@@ -148,6 +148,10 @@ class LaneCopy:
                 self._in_flight.append((wave, self._owner.append(batches)))
             else:
                 await self._append_alone(wave, batches)
+            if (
+                not self._transaction_bytes
+            ):  # its age counts from here: waiting for data isn't holding it open
+                self._transaction_began = self._clock.monotonic()
             self._transaction_bytes += size
             if self._transaction_is_full():
                 await self.commit()
