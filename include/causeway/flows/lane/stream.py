@@ -118,7 +118,7 @@ class Stream:
     def skip_holes(self) -> None:
         """Markers and aborted data in front of the queue: the position moves over them."""
         while self.queue and self.queue[0][1] is None:
-            self._pass(self.queue.popleft()[0])
+            self.pass_over(self.queue.popleft()[0])
 
     def next_batch(self) -> tuple[BatchHead, memoryview] | None:
         self.skip_holes()
@@ -130,9 +130,6 @@ class Stream:
 
     def pass_over(self, head: BatchHead) -> None:
         """The batch was handed on, or held nothing that a reader would see."""
-        self._pass(head)
-
-    def _pass(self, head: BatchHead) -> None:
         self.consumed = head.next_offset
         if head.leader_epoch >= 0:
             self.consumed_epoch = head.leader_epoch
