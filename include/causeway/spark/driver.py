@@ -27,7 +27,7 @@ from causeway.core.errors import BadInput, CausewayError
 from causeway.core.report import RunReport
 from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
-from causeway.spark.session import carrier, spark_context
+from causeway.spark.session import SUBMITTED, carrier, spark_context
 
 PARKED_EXIT_CODE = 5
 INTERRUPTED_EXIT_CODE = 130
@@ -152,8 +152,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _watch_parent(environ: Mapping[str, str]) -> None:
-    """A driver whose Airflow task was killed must not go on beside the task's next try."""
-    if _PARENT_VARIABLE not in environ:
+    """A driver whose Airflow task was killed must not go on beside the task's next try.
+
+    Under `spark-submit` the parent is Spark's JVM: without it a run that follows a quiet source would
+    wait for work that it can't carry, and hold the flow.
+    """
+    if _PARENT_VARIABLE not in environ and SUBMITTED not in environ:
         return
     parent = os.getppid()
 

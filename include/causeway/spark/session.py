@@ -43,14 +43,15 @@ _FIXED = {
     "spark.redaction.regex": "(?i)secret|password|passwd|token|sasl|ssl|jaas|keytab|passphrase|oauth|private",
 }
 
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a driver that `spark-submit` started."""
 
 
 @contextmanager
 def spark_context(name: str) -> Iterator[SparkContext]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _SUBMITTED in os.environ:
+    if SUBMITTED in os.environ:
         # Before its gateway is up, a SparkConf doesn't know what spark-submit set: everything would look
         # missing, the master too, and a cluster's job would quietly run here.
         SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's SparkSession does the same
