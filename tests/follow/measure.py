@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer, parse_live_value
+from causeway.lab.record import ClusterSpec
 from tests.chaos.processes import Started, start, wait_until
 from tests.integration.spark_flow import environment, flows_file, submit_command
 
@@ -120,22 +120,13 @@ def _wait_until(is_so: Callable[[], object], run: Started) -> None:
     wait_until(is_so_or_over, "what was produced to arrive", timeout_seconds=120)
 
 
-def main() -> int:
-    """`python -m tests.follow.measure FOLDER`: the full size, for docs."""
-    from causeway.lab.record import ClusterSpec
-
-    folder = Path(sys.argv[1])
+def follow_fresh(folder: Path, *, seconds: int, records_per_second: int) -> Latencies:
+    """Between two new clusters."""
     source, target = (LabCluster(ClusterSpec(name=name), folder / name) for name in ("sf", "nyc"))
     try:
         source.start()
         target.start()
-        found = follow(source, target, folder, seconds=60, records_per_second=5_000)
+        return follow(source, target, folder, seconds=seconds, records_per_second=records_per_second)
     finally:
         source.stop()
         target.stop()
-    sys.stdout.write(f"follow, 5,000 records/s for a minute: {found}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
