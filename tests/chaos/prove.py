@@ -121,9 +121,9 @@ timestamp, key, value and headers, partition by partition and in order:
 {sections}
 ## Following a live source
 
-With `--run-for`, beside a producer of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s: from the clock in
-front of `produce` on the source to the clock behind the poll of a `read_committed` consumer on the target, on this one
-machine of {os.cpu_count()} cores, where brokers, producer, reader and Spark share them. {following}.
+With `--run-for`, beside a producer of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s: from
+the clock in front of `produce` on the source to the clock behind the poll of a `read_committed` consumer on
+the target. Brokers, producer, reader and Spark share this one machine's {os.cpu_count()} cores. {following}.
 
 {_MUTATIONS.read_text(encoding="utf-8")}"""
 
