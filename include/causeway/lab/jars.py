@@ -60,9 +60,7 @@ def ensure_jars(name: str, *, root: Path | None = None, say: Say = print) -> Pat
         verify(directory, lock, lock_name=lock_path(name).name)
         return directory
     guard = directory.with_name(".fetching")  # for all sets: they share Ivy's download directory
-    with exclusive(
-        guard, waiting=lambda: say(f"jars: another process is fetching {name}; waiting")
-    ):
+    with exclusive(guard, waiting=lambda: say(f"jars: another process is fetching {name}; waiting")):
         if not directory.is_dir():
             say(f"jars: fetching {name} ({len(lock)} jars, about a minute)")
             _install(name, lock, directory)
