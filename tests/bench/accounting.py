@@ -1,7 +1,8 @@
 """CPU and memory of a contender's processes, by looking at /proc: which kind used how much, and when.
 
-The sum over all kinds is told exactly by `meter.py`; looking gives the kinds and the moments. CPU of a
-process that ended stays in the account, as it was last seen.
+Looking gives the kinds and the moments, and misses what is used between the last look and a process's end;
+`meter.py` tells the kernel's sum, and misses children whose parent ignores their end. CPU of a process that
+ended stays in the account, as it was last seen.
 
 Memory is the proportional set size: pages that Python workers share with the process that forked them
 count once.
@@ -76,6 +77,10 @@ class Account:
 
     def cpu_seconds(self) -> dict[str, float]:
         return dict(self.samples[-1].cpu_seconds) if self.samples else {}
+
+    def whole_cpu_seconds(self, by_kernel: float) -> float:
+        """Neither way to count takes too much: the one that missed less is right."""
+        return max(by_kernel, sum(self.cpu_seconds().values()))
 
     def peak_bytes(self) -> int:
         """Of all processes together, at their worst moment."""

@@ -43,6 +43,8 @@ class Bench:
     contenders: Sequence[Contender]
     rounds: int = _ROUNDS
     say: Say = print
+    followed_seconds: float = 5.0
+    """How long the rounds with nothing to do are watched."""
     _turns: int = 0
 
     def run(self, workload: Workload) -> Outcome:
@@ -65,8 +67,8 @@ class Bench:
         if made.records != work.records:
             raise TurnFailed(f"the source has {made.records:,} of {work.records:,} records")
         self.say(
-            f"{work.name}: {made.records:,} records in {made.batches:,} batches, {made.log_bytes / 1e6:,.0f} MB, "
-            f"made in {time.monotonic() - began:.0f} s"
+            f"{work.name}: {made.records:,} records in {made.batches:,} batches, "
+            f"{made.log_bytes / 1e6:,.0f} MB, made in {time.monotonic() - began:.0f} s"
         )
         limit = WireLimit()
         self._turn(stage, folder, limit, [], is_warm_up=True)
@@ -115,7 +117,7 @@ class Bench:
             f"CPU {found.cpu_seconds:.1f} s, peak {found.peak_bytes / 1e6:,.0f} MB"
         )
         if isinstance(contender, CausewayOnSpark) and not idleness:
-            idleness.append(measure_idleness(scene))
+            idleness.append(measure_idleness(scene, followed_seconds=self.followed_seconds))
             self.say(
                 f"{stage.workload.name}: nothing to do: a run {idleness[0].run_wall_seconds:.1f} s, "
                 f"a round {idleness[0].round_wall_seconds * 1000:.0f} ms"

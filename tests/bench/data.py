@@ -59,7 +59,7 @@ def _settings(workload: Workload) -> dict[str, str | int]:
 
 
 def _places(workload: Workload) -> Iterator[tuple[str, int]]:
-    """Where each record goes: a stretch for one partition, then for the next, as long as there are records."""
+    """Where each record goes: a stretch for one partition, then one for the next."""
     places = [(topic, p) for topic in workload.topic_names for p in range(workload.partitions_per_topic)]
     stretch = max(min(workload.batch_bytes // workload.value_bytes, 1_000), 1)
     rounds = itertools.cycle(place for place in places for _ in range(stretch))

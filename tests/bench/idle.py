@@ -14,8 +14,6 @@ from tests.bench.peers.causeway_spark import CausewayOnSpark, flow_name, flows_f
 from tests.bench.peers.contender import Scene
 from tests.bench.turn import TurnFailed, run_alone
 
-_FOLLOWED_SECONDS = 5.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idleness:
@@ -29,7 +27,7 @@ class Idleness:
     round_cpu_seconds: float
 
 
-def measure_idleness(scene: Scene, *, followed_seconds: float = _FOLLOWED_SECONDS) -> Idleness:
+def measure_idleness(scene: Scene, *, followed_seconds: float) -> Idleness:
     """Behind a turn of Causeway that has copied everything, before it is swept away."""
     wall, cpu = run_alone(CausewayOnSpark().prepare(scene), scene.folder, "no-op")
     rounds, seconds, used = _follow(scene, followed_seconds)

@@ -1,9 +1,10 @@
-"""Runs a command and tells exactly what CPU it and all of its descendants used, orphans too.
+"""Runs a command and tells what CPU it and its descendants used by the kernel's own sum, orphans too.
 
     python -I -S meter.py <answer file> <command> [argument ...]
 
-Orphans become this process's children (it is their "subreaper"), so nothing escapes the count, however
-short it lived. SIGTERM goes on to the command; this process ends when the last descendant has.
+Orphans become this process's children (it is their "subreaper"), so it counts however short they lived. What
+escapes are children of a parent that ignores SIGCHLD, as PySpark's daemon does: `accounting.py` sees those.
+SIGTERM goes on to the command; this process ends when the last descendant has.
 """
 
 from __future__ import annotations

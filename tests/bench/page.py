@@ -19,6 +19,7 @@ from causeway.lab.places import java_executable
 from causeway.lab.record import NEWEST_KAFKA
 from tests.bench.table import Outcome, markdown
 
+_METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
@@ -83,51 +84,26 @@ def _rounded(value: object) -> object:
 
 
 def _page(outcomes: Sequence[Outcome]) -> str:
-    here = machine()
     sections = "\n".join(_section(outcome) for outcome in outcomes)
+    return (
+        "\n".join(
+            ("# Causeway beside MirrorMaker 2\n", _place(), _METHOD.read_text(encoding="utf-8"), sections)
+        )
+        + f"\n## Nothing to do\n\n{_idle_table(outcomes)}"
+    )
+
+
+def _place() -> str:
+    here = machine()
     return f"""\
-# Causeway beside MirrorMaker 2
+Written by `make bench` on {here["date"]}; the raw numbers are in `benchmarks.json`. Causeway \
+{here["causeway"]}, Kafka and MirrorMaker {here["kafka"]}, Spark {here["spark"]}, \
+Python {here["python"]}, librdkafka {here["librdkafka"]}, {here["java"]}.
 
-Written by `make bench` on {here["date"]}; the raw numbers are in `benchmarks.json`. Causeway {here["causeway"]}, Kafka and \
-MirrorMaker {here["kafka"]}, Spark {here["spark"]}, Python {here["python"]}, librdkafka {here["librdkafka"]}, {here["java"]}.
-
-One machine holds everything: {here["cores"]} cores ({here["processor"]}), {here["memory_gigabytes"]} GB, {here["system"]}; \
-two brokers, one each side, take their share of it. So these are numbers of contenders that compete for the same \
-cores, and they are noisy: each cell is the mean of two turns, `±` is the distance between the two. Ratios say \
-more than rates.
-
-{_METHOD}
-{sections}
-## Nothing to do
-
-{_idle_table(outcomes)}"""
-
-
-_METHOD = """\
-## How it is measured
-
-- The data is made once per workload; everybody reads the same topics of the same broker. Contenders take turns,
-  forwards and then backwards; after each turn everything that it made is deleted, on both sides.
-- `records/s`: from the first record that is on the target to the last, as its broker tells (asked every 20 ms;
-  every 100 ms with 1,000 partitions). The last counts when a `read_committed` reader could read it. Afterwards all
-  records on the target are counted; `repeated` are those above the source's number.
-- `start s` and `start CPU-s` are what isn't in that time: from the start of the process to the first record, and
-  the CPU of that and of its end. `all s` is from the start of the process to its end; MirrorMaker 2, which
-  never ends, to its last record.
-- `CPU-s/GB` and `peak MB` are the mirror's own processes, all of them, without brokers; GB of values, uncompressed.
-  Memory is the proportional set size, looked at five times a second.
-- The limit: the same bytes fetched only and then appended only, by the product's wire code in one process, without
-  transaction, map or positions; the two times are added up. Whoever fetches and appends at the same time on two
-  cores can be faster than that.
-- Sources were written in batches of 64 KiB (16 KiB with 1,000 partitions), but for the workload of single records.
-- MirrorMaker 2 runs in dedicated mode with the JVM options of its own start script. Tuned: `tasks.max` = partitions,
-  8 at most; producer with the source's codec, `batch.size` 512 KiB, `linger.ms` 50, `buffer.memory` 128 MiB, idempotent
-  with 5 in flight; consumer with `max.poll.records` 10,000, `max.partition.fetch.bytes` 8 MiB, `fetch.max.bytes`
-  64 MiB, `receive.buffer.bytes` 1 MiB. Its log is searched for each of them. It copies at least once.
-- The loop is one Python process with librdkafka, tuned like that, idempotent; it copies at least once and keeps no
-  positions.
-- Causeway is `spark-submit spark_jobs/copy_flow.py FLOW --until-caught-up` with a flow that names topics and
-  clusters and nothing else. It copies exactly once.
+One machine holds everything: {here["cores"]} cores ({here["processor"]}), \
+{here["memory_gigabytes"]} GB, {here["system"]}. The two brokers take their share of it: contenders compete
+with them for the same cores, and the numbers are noisy. Each cell is the mean of the turns, `±` the distance
+between the fastest and the slowest. Ratios say more than rates.
 """
 
 
@@ -136,8 +112,8 @@ def _section(outcome: Outcome) -> str:
     return f"""\
 ## {work.title}
 
-{outcome.log_bytes / 1e6:,.0f} MB of log on the source, {work.value_bytes_in_all / 1e6:,.0f} MB of values. The limit: \
-{", ".join(f"{seconds:.1f}" for seconds in outcome.limit_seconds)} s.
+{outcome.log_bytes / 1e6:,.0f} MB of log on the source, {work.value_bytes_in_all / 1e6:,.0f} MB of values. \
+The limit: {", ".join(f"{seconds:.1f}" for seconds in outcome.limit_seconds)} s.
 
 {markdown(outcome)}"""
 
@@ -158,8 +134,8 @@ def _idle_table(outcomes: Sequence[Outcome]) -> str:
     ]
     told = f"{min(waiting) * 1000:.0f} to {max(waiting) * 1000:.0f}" if waiting else "no"
     return (
-        "A run of Causeway that finds everything copied, from the start of spark-submit to its end; and a round of a "
-        "run that follows a quiet source, without the pause of 0.2 s behind it.\n\n"
+        "A run of Causeway that finds everything copied, from the start of spark-submit to its end; and a\n"
+        "round of a run that follows a quiet source, without the pause of 0.2 s behind it.\n\n"
         + "".join(lines)
-        + f"\nMirrorMaker 2, everything copied, in the seconds behind its last record: {told} CPU-ms a second.\n"
+        + f"\nMirrorMaker 2 in the seconds behind its last record: {told} CPU-ms a second.\n"
     )

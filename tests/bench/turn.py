@@ -171,7 +171,7 @@ def _measurement(
     account, wanted = sight.account, scene.workload.records
     if launch.ends_by_itself:
         meter = json.loads(told.read_text(encoding="utf-8"))
-        wall, cpu = meter["ended_at"] - sight.began, meter["cpu_seconds"]
+        wall, cpu = meter["ended_at"] - sight.began, account.whole_cpu_seconds(meter["cpu_seconds"])
     else:
         wall = sight.last_at - sight.began
         cpu = sum(account.cpu_between(sight.began, sight.last_at).values())

@@ -65,6 +65,6 @@ def spark_environment(scene: Scene) -> Mapping[str, str]:
 def kind_of(command_line: str) -> str:
     if "pyspark.daemon" in command_line or "pyspark/daemon" in command_line:
         return WORKERS
-    if "java" in command_line.split(" ")[0]:
+    if "java" in command_line.split(" ", maxsplit=1)[0]:
         return JVM
     return DRIVER if "copy_flow.py" in command_line else "starting"

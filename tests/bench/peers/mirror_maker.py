@@ -35,6 +35,10 @@ rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 """
 _MOST_TASKS = 8
+_DATA_PRODUCER = re.compile(
+    r"ProducerConfig values:(?s:.*)client\.id = connector-producer-MirrorSourceConnector-"
+)
+_DATA_CONSUMER = re.compile(r"ConsumerConfig values:(?s:.*)client\.id = .*\|replication-consumer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class MirrorMaker:
         jars = ensure_jars(JARS)
         logging = scene.folder / "log4j2.properties"
         logging.write_text(_LOG4J2, encoding="utf-8")
-        tuning = producer_tuning(scene.workload) | consumer_tuning() if self.is_tuned else {}
+        producer = producer_tuning(scene.workload) if self.is_tuned else {}
+        consumer = consumer_tuning() if self.is_tuned else {}
         settings = _settings(scene)
         if self.is_tuned:
             settings |= _placed(scene)
@@ -59,7 +64,7 @@ class MirrorMaker:
             command=_command(jars, logging, properties),
             ends_by_itself=False,
             kind_of=lambda _: "JVM",
-            check_log=lambda log: check_effect(log, tuning),
+            check_log=lambda log: check_effect(log, producer, consumer),
         )
 
 
@@ -92,22 +97,18 @@ def render(settings: dict[str, str]) -> str:
     return "".join(f"{key} = {value}\n" for key, value in settings.items())
 
 
-def check_effect(log: str, tuning: dict[str, str]) -> None:
-    """The clients of the data print their settings: each tuned one has to be among them."""
-    printed = [
-        block
-        for block in re.split(r"\n(?=\[)", log)
-        if re.search(r"(Consumer|Producer)Config values:", block)
-    ]
-    of_data = [
-        block for block in printed if re.search(r"client\.id = .*(MirrorSourceConnector|replication-)", block)
-    ]
-    assert of_data, "MirrorMaker 2 never made a client for the data"
-    for key, value in tuning.items():
-        told = {
-            found for block in of_data for found in re.findall(rf"^\s+{re.escape(key)} = (.*)$", block, re.M)
-        }
-        assert told == {value}, f"MirrorMaker 2 runs with {key} = {told or 'nothing'}, not {value}"
+def check_effect(log: str, producer: dict[str, str], consumer: dict[str, str]) -> None:
+    """The clients that the data goes through print their settings: each tuned one has to be among them."""
+    for name, wanted in ((_DATA_PRODUCER, producer), (_DATA_CONSUMER, consumer)):
+        printed = [block for block in re.split(r"\n(?=\[)", log) if name.search(block)]
+        assert printed, f"MirrorMaker 2 never made a client for the data like {name.pattern}"
+        for key, value in wanted.items():
+            told = {found for block in printed for found in _printed(key, block)}
+            assert told == {value}, f"MirrorMaker 2 runs with {key} = {told or 'nothing'}, not {value}"
+
+
+def _printed(key: str, block: str) -> list[str]:
+    return re.findall(rf"^\s+{re.escape(key)} = (.*)$", block, re.MULTILINE)
 
 
 def _settings(scene: Scene) -> dict[str, str]:
