@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -128,6 +129,7 @@ class Bench:
 
 def main(arguments: list[str]) -> int:
     options = _parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it in order, like Ctrl-C
     folder = options.keep or Path(tempfile.mkdtemp(prefix="causeway-bench-"))
     try:
         workloads = chosen(options.workloads, options.scale, options.batch_bytes)

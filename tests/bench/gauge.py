@@ -46,6 +46,10 @@ class Gauge:
         """Everything that a `read_committed` reader may read; markers of transactions count."""
         return self._run(self._stable_end)
 
+    def serving(self) -> int:
+        """How many partitions answer."""
+        return self._run(self._serving)
+
     def tally(self) -> Tally:
         """Reads everything, checks every checksum."""
         return self._run(self._tally)
@@ -77,6 +81,10 @@ class Gauge:
     async def _end(self) -> int:
         found = await self._target.log_ends(await self._known())
         return sum(answer.offset for answer in found.values() if isinstance(answer, LogEnd))
+
+    async def _serving(self) -> int:
+        found = await self._target.log_ends(await self._known())
+        return sum(isinstance(answer, LogEnd) for answer in found.values())
 
     async def _stable_end(self) -> int:
         found = await self._target.last_stables(await self._known())

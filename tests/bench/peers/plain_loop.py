@@ -11,10 +11,9 @@ import sys
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 
-from causeway.lab.clients import admin_client
 from tests.bench.peers.contender import Launch, Scene
+from tests.bench.peers.copies import make_copies
 
 _CONSUMER = {
     "group.id": "bench-loop",
@@ -43,10 +42,7 @@ class PlainLoop:
     name: str = "consume-produce loop"
 
     def prepare(self, scene: Scene) -> Launch:
-        wishes = [NewTopic(copy, scene.workload.partitions_per_topic) for copy in scene.copies]
-        admin = admin_client(scene.target.endpoint())
-        for answer in admin.create_topics(wishes).values():
-            answer.result(_ANSWER_SECONDS)
+        make_copies(scene)
         pairs = [f"{topic}={scene.copy_of(topic)}" for topic in scene.workload.topic_names]
         clusters = [scene.source.bootstrap_servers, scene.target.bootstrap_servers]
         command = [sys.executable, "-m", __name__, *clusters, scene.workload.codec, *pairs]

@@ -7,12 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import NewTopic
-
-from causeway.lab.clients import admin_client
 from tests.bench.peers.contender import Launch, Scene
-
-_ANSWER_SECONDS = 60.0
+from tests.bench.peers.copies import make_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +16,7 @@ class WireLimit:
     name: str = "fetch only + append only"
 
     def prepare(self, scene: Scene) -> Launch:
-        wishes = [NewTopic(copy, scene.workload.partitions_per_topic) for copy in scene.copies]
-        admin = admin_client(scene.target.endpoint())
-        for answer in admin.create_topics(wishes).values():
-            answer.result(_ANSWER_SECONDS)
+        make_copies(scene)
         pairs = [f"{topic}={scene.copy_of(topic)}" for topic in scene.workload.topic_names]
         clusters = [scene.source.bootstrap_servers, scene.target.bootstrap_servers]
         told = str(_answer_file(scene))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.bench.data import values
 from tests.bench.idle import Idleness
 from tests.bench.page import raw, write_page
 from tests.bench.table import YARDSTICK, Outcome, markdown, plain_text, rows
 from tests.bench.turn import Measurement
-from tests.bench.workloads import WORKLOADS, chosen
+from tests.bench.workloads import WORKLOADS, Workload, chosen
 
 WORK = WORKLOADS[0]  # 5,000,000 records of 100 B: 0.5 GB
 
@@ -116,6 +118,14 @@ def test_a_smaller_size_keeps_the_kind() -> None:
     assert (small["plain"].records, small["plain"].partitions) == (100_000, 4)
     assert small["wide"].partitions == 50 * max(round(20 * 0.02), 1)
     assert all(work.records >= work.partitions for work in small.values())
+
+
+@pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)
+def test_values_have_their_size_and_are_the_same_each_time(work: Workload) -> None:
+    first, again = (list(islice(values(work), 1_100)) for _ in range(2))
+    assert {len(value) for value in first} == {work.value_bytes}
+    assert first == again
+    assert len(set(first)) == len(first)
 
 
 def test_an_unknown_workload_is_refused_with_the_known_ones() -> None:
