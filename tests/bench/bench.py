@@ -82,7 +82,8 @@ class Bench:
                 scene, found = self._turn(stage, folder, contender, idleness)
                 if isinstance(contender, WireLimit):
                     limits.append(limit_seconds(scene))
-                turns.append(found)
+                else:
+                    turns.append(found)
         return Outcome(
             workload=work,
             log_bytes=made.log_bytes,

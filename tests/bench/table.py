@@ -55,6 +55,25 @@ class Row:
     repeated: int
 
 
+def limit_cells(outcome: Outcome) -> tuple[str, ...]:
+    """The limit's own line: it isn't a mirror, so nothing is said of what it costs."""
+    work, rates = outcome.workload, [outcome.workload.records / each for each in outcome.limit_seconds]
+    rate = fmean(rates)
+    told = (
+        "the limit: fetch, then append",
+        f"{rate:,.0f}",
+        f"{(max(rates) - min(rates)) / rate:.0%}",
+        f"{rate / work.records * outcome.log_bytes / _MEGABYTE:,.0f}",
+        f"{rate * work.value_bytes / _MEGABYTE:,.0f}",
+    )
+    return (*told, *("",) * (len(HEAD) - len(told)))
+
+
+def _lines(outcome: Outcome) -> list[tuple[str, ...]]:
+    limit = [limit_cells(outcome)] if outcome.limit_seconds else []
+    return [*limit, *map(cells, rows(outcome))]
+
+
 def rows(outcome: Outcome) -> list[Row]:
     yardstick = _mean(outcome.of(YARDSTICK), lambda turn: turn.records_per_second)
     return [_row(outcome, name, yardstick) for name in outcome.contenders()]
@@ -145,13 +164,13 @@ def _by_kind(found: dict[str, float], how: str) -> str:
 
 
 def markdown(outcome: Outcome) -> str:
-    lines = [HEAD, ("---",) * len(HEAD), *map(cells, rows(outcome))]
+    lines = [HEAD, ("---",) * len(HEAD), *_lines(outcome)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def plain_text(outcome: Outcome) -> str:
     """The same for a terminal: columns under each other."""
-    lines = [HEAD, *map(cells, rows(outcome))]
+    lines = [HEAD, *_lines(outcome)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
     return "".join(
         "  ".join(

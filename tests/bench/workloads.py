@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     name: str
-    title: str
     records: int
     value_bytes: int
     topics: int
@@ -16,6 +15,16 @@ class Workload:
     codec: str
     batch_bytes: int
     """What the producer of the source aims at; 0: each record is a batch of its own."""
+
+    @property
+    def title(self) -> str:
+        codec = "uncompressed" if self.codec == "none" else self.codec
+        single = "" if self.batch_bytes else ", each a batch of its own (linger 0)"
+        topics = f" of {self.topics} topics" if self.topics > 1 else ""
+        return (
+            f"{self.records:,} records of {self.value_bytes:,} B, {codec}{single}, "
+            f"{self.partitions:,} partitions{topics}"
+        )
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -43,7 +52,6 @@ _BATCH_BYTES = 64 << 10
 WORKLOADS = (
     Workload(
         name="plain",
-        title="5,000,000 records of 100 B, uncompressed, 4 partitions",
         records=5_000_000,
         value_bytes=100,
         topics=1,
@@ -53,7 +61,6 @@ WORKLOADS = (
     ),
     Workload(
         name="lz4",
-        title="1,500,000 records of 1 KB, lz4, 4 partitions",
         records=1_500_000,
         value_bytes=1_000,
         topics=1,
@@ -63,7 +70,6 @@ WORKLOADS = (
     ),
     Workload(
         name="singles",
-        title="500,000 records of 200 B, each a batch of its own (linger 0), 4 partitions",
         records=500_000,
         value_bytes=200,
         topics=1,
@@ -73,7 +79,6 @@ WORKLOADS = (
     ),
     Workload(
         name="wide",
-        title="500,000 records of 200 B, spread over 1,000 partitions of 20 topics",
         records=500_000,
         value_bytes=200,
         topics=20,

@@ -103,9 +103,14 @@ def test_repeats_show() -> None:
 
 def test_every_line_of_the_table_has_every_column() -> None:
     lines = markdown(OUTCOME).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert len({line.count("|") for line in lines}) == 1
-    assert len(plain_text(OUTCOME).splitlines()) == 3
+    assert len(plain_text(OUTCOME).splitlines()) == 4
+
+
+def test_the_limit_has_a_line_by_its_own_clocks() -> None:
+    limit = plain_text(OUTCOME).splitlines()[1]
+    assert limit.split()[-4:] == ["1,041,667", "40%", "125", "104"]  # of 1,250,000 and 833,333
 
 
 def test_what_is_still_to_come_when_the_first_record_is_seen_is_what_counts() -> None:
