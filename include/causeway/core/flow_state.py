@@ -70,6 +70,9 @@ class KnownPair:
     source_topic_id: UUID
     target_topic_id: UUID
     partitions: int
+    adopted_at: int = -1
+    """Generation of the last adoption of one of its partitions; -1: none. What the offset map tells of
+    earlier times says nothing about where to go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,7 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
         case "run":
             return _with_run(state, value, Generation(record.offset))
         case "alive":
-            return replace(state, alive=_alive(value))
+            return _with_alive(state, _alive(value))
         case "fence":
             return _with_fence(state, value, Generation(record.offset))
         case "pairs":
@@ -176,6 +179,14 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
     )
 
 
+def _with_alive(state: FlowState, alive: Alive) -> FlowState:
+    """A sign of life that was on its way when its run said that it ended opens nothing (invariant C)."""
+    before = state.alive
+    if before is not None and before.ended and before.generation == alive.generation:
+        return state
+    return replace(state, alive=alive)
+
+
 def _alive(value: dict[str, object]) -> Alive:
     return Alive(generation=_int(value["generation"]), ended=bool(value["ended"]), at_ms=_int(value["at_ms"]))
 
@@ -186,6 +197,7 @@ def _pair(value: dict[str, object]) -> KnownPair:
         source_topic_id=UUID(str(value["source_id"])),
         target_topic_id=UUID(str(value["target_id"])),
         partitions=_int(value["partitions"]),
+        adopted_at=_int(value.get("adopted_at", -1)),
     )
 
 
@@ -227,6 +239,7 @@ def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, b
         "source_id": str(pair.source_topic_id),
         "target_id": str(pair.target_topic_id),
         "partitions": pair.partitions,
+        "adopted_at": pair.adopted_at,
     }
     key, body = _record("pairs", flow, value)
     return key + b"/" + target_topic.encode(), body

@@ -30,6 +30,8 @@ class Assignment:
     """None: the source's log start (`start: earliest`)."""
     known: bool
     """Whether an earlier run of this flow has already written this pair of topics."""
+    adopted_at: int = -1
+    """Generation of the last adoption in this pair of topics; -1: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

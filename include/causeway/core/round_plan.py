@@ -26,6 +26,7 @@ class PartitionFacts:
     start: StartAt | None
     """Where the flow's start rule begins; None: at the log start."""
     known: bool
+    adopted_at: int = -1
 
     @property
     def source_next(self) -> int:
@@ -98,7 +99,11 @@ def _shrank(facts: PartitionFacts) -> bool:
 
 def _assignment(facts: PartitionFacts) -> Assignment:
     return Assignment(
-        pair=facts.pair, end=SourceOffset(facts.last_stable), start=facts.start, known=facts.known
+        pair=facts.pair,
+        end=SourceOffset(facts.last_stable),
+        start=facts.start,
+        known=facts.known,
+        adopted_at=facts.adopted_at,
     )
 
 

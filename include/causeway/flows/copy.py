@@ -63,6 +63,8 @@ class RunOptions:
     run_for_seconds: float | None
     """None: until caught up."""
     take_over: bool = False
+    is_interrupted: Callable[[], bool] = lambda: False
+    """Asked between rounds: a signal may have struck where its exception went unheard."""
 
 
 def copy_flow(
@@ -196,6 +198,8 @@ class _Run:
     def go_on_until_the_end(self) -> None:
         outcome: RunOutcome | None = None
         while outcome is None:
+            if self._options.is_interrupted():
+                raise KeyboardInterrupt
             try:
                 outcome = self._go_one_round()
             except _PASSING as trouble:
@@ -280,7 +284,8 @@ class _Run:
             here, there = landscape.source[topic.source], landscape.target.get(topic.target)
             if there is None or there.error or here.error:
                 continue
-            before, pair = self._remembered.get(topic.target), pair_of(landscape, topic)
+            before = self._remembered.get(topic.target)
+            pair = replace(pair_of(landscape, topic), adopted_at=before.adopted_at if before else -1)
             if before is not None and (before.target_topic_id, before.source_topic_id) != (
                 pair.target_topic_id,
                 pair.source_topic_id,

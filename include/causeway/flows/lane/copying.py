@@ -75,10 +75,10 @@ class LaneCopy:
         self._transaction_bytes = 0
         self._transaction_began = clock.monotonic()
         self._fetches = 0
+        self._deadline = clock.monotonic() + task.limits.lane_seconds
         self.transactions = 0
 
     async def run(self) -> None:
-        deadline = self._clock.monotonic() + self._task.limits.lane_seconds
         fruitless = 0
         fetching = self._start_fetch()
         while fetching is not None:
@@ -90,10 +90,12 @@ class LaneCopy:
             fruitless = fruitless + 1 if self._progress() == before else 0
             if fruitless >= _FRUITLESS_FETCHES:
                 self._stop_reading("the source gives nothing up to the planned end")
-            time_is_over = self._clock.monotonic() >= deadline
-            fetching = None if time_is_over else self._start_fetch()
+            fetching = None if self._time_is_over() else self._start_fetch()
             await self._append_queues()
         await self.commit()
+
+    def _time_is_over(self) -> bool:
+        return self._clock.monotonic() >= self._deadline
 
     def _progress(self) -> int:
         return sum(stream.fetch_next for stream in self._streams.values())
@@ -155,6 +157,8 @@ class LaneCopy:
             self._transaction_bytes += size
             if self._transaction_is_full():
                 await self.commit()
+                if self._time_is_over():
+                    return  # what is left in the queues is fetched again by the next round
 
     def _next_wave(self) -> tuple[Wave, dict[TopicPartition, bytes | bytearray], int]:
         wave: Wave = {}
