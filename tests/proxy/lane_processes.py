@@ -1,6 +1,6 @@
 """Lanes in processes of their own that can be killed: forked from one that has everything loaded.
 
-    python -m tests.proxy.lane_processes SOCKET        the parent of all of them
+python -m tests.proxy.lane_processes SOCKET        the parent of all of them
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ outside and refuses a protocol that sends what isn't listed here.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -134,6 +135,7 @@ _OLD_DIALECT = (
 )
 SITES_V2 = (*_SOURCE, *_LOOKING, *_TRANSACTIONAL)
 SITES_V1 = (*_TRANSACTIONAL, *_OLD_DIALECT)
+"""Of the old dialect what is transactional: the rest is the same code and the same answers."""
 CHANGING = frozenset(
     {
         Api.INIT_PRODUCER_ID,
@@ -145,6 +147,14 @@ CHANGING = frozenset(
     }
 )
 """What a request that arrives late could still change."""
+
+
+def sample(sites: tuple[Site, ...], of_each: int, seed: int) -> tuple[Cell, ...]:
+    """Some cells of every site, others with another seed."""
+    chance = random.Random(seed)
+    every = cells(sites)
+    chosen = {cell for site in sites for cell in chance.sample([c for c in every if c.site is site], of_each)}
+    return tuple(cell for cell in every if cell in chosen)
 
 
 def cells(sites: tuple[Site, ...]) -> tuple[Cell, ...]:
@@ -169,8 +179,8 @@ class Words:
     lane: bytes
 
     def about(self, request: Request) -> About:
-        """What it is about in the first place; a transaction's requests are about their topics, if they say so."""
-        for about, words in ((About.DATA, self.data), (About.MAP, self.map), (About.FLOWS, self.flows)):
+        """What it is about in the first place: topics before ids, and the map before the data that it tells of."""
+        for about, words in ((About.MAP, self.map), (About.FLOWS, self.flows), (About.DATA, self.data)):
             if any(map(request.says, words)):
                 return about
         if request.says(self.lane):

@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterTrouble
@@ -20,14 +19,15 @@ from causeway.core.flow import CopyLimits
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.report import RunReport
+from causeway.flows.lane_worker import LaneWorker
 from causeway.lab.clients import admin_client, producer
 from causeway.lab.cluster import LabCluster
 from tests.mirroring import Mirror, make_flow
-from tests.proxy.evidence import Evidence, Mark
+from tests.proxy.evidence import Evidence
+from tests.proxy.heads import Api, Request
 from tests.proxy.lane_processes import Killed, LaneProcess, LaneProcesses
 from tests.proxy.proxy import HOST, LATE, Injection, Proxy, ProxyThread
-from tests.proxy.heads import Api, Request
-from tests.proxy.sites import CHANGING, Cell, Ending, Setting, Words
+from tests.proxy.sites import CHANGING, About, Cell, Ending, Setting, Words
 
 PARTITIONS = 2
 _BATCH_RECORDS = 8
@@ -80,17 +80,36 @@ class Track:
                 self._thread.proxy(_port(self._source)) as to_source,
                 self._thread.proxy(_port(self._target)) as to_target,
             ):
-                self._strike(cell, to_source, to_target)
-        report = self._run(self._mirror_now.carry)
+                report = self._strike(cell, to_source, to_target)
+        if report.parked:
+            assert cell.site.setting is Setting.FOREIGN_TRANSACTION, report.parked
+            report = self._run(self._mirror_now.carry)
         assert (report.outcome, report.lag, report.parked) == ("caught up", 0, []), report
-        self._evidence.assert_exact(mark, report)
+        self._evidence.assert_exact(mark)
+
+    def kinds_sent(self, setting: Setting) -> set[tuple[str, int, About]]:
+        """Side, api key and subject of every request of a worker that nothing happens to."""
+        self._begin_anew(copied=setting is not Setting.FRESH)
+        words, kinds = self._words(), set()
+        with (
+            self._set_up(setting),
+            self._thread.proxy(_port(self._source)) as to_source,
+            self._thread.proxy(_port(self._target)) as to_target,
+        ):
+            self._fill()
+            worker = LaneWorker(_through(self._source, to_source), _through(self._target, to_target))
+            self._run(lambda tasks: [worker.run(task) for task in tasks])
+            worker.close()
+            for side, proxy in (("source", to_source), ("target", to_target)):
+                kinds |= {(side, each.head.api_key, words.about(each)) for each in proxy.requests}
+        return kinds
 
     @property
     def _mirror_now(self) -> Mirror:
         assert self._mirror is not None
         return self._mirror
 
-    def _strike(self, cell: Cell, to_source: Proxy, to_target: Proxy) -> None:
+    def _strike(self, cell: Cell, to_source: Proxy, to_target: Proxy) -> RunReport:
         proxy = to_source if cell.site.side == "source" else to_target
         source, target = _through(self._source, to_source), _through(self._target, to_target)
         injection = Injection(
@@ -101,16 +120,15 @@ class Track:
             victim = self._lanes.begin(source, target)
             injection.on_fired = victim.kill
             self._run_until_killed(victim, injection)
-        successor = Mirror(self._mirror_now.flow, self._source, self._target)
-        successor.worker.close()
-        successor.worker = type(successor.worker)(source, target)
+        worker = LaneWorker(source, target)
         try:
-            self._run(successor.carry)
+            report = self._run(lambda tasks: [worker.run(task) for task in tasks])
         finally:
-            successor.close()
-        assert injection.fired.is_set(), f"{cell}: the fault never came"
+            worker.close()
+        assert injection.fired.is_set(), "the fault never came"
         if cell.fault in LATE and not injection.released:
             proxy.release()
+        return report
 
     def _run_until_killed(self, victim: LaneProcess, injection: Injection) -> None:
         def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
@@ -144,7 +162,7 @@ class Track:
         for admin, topic in zip(self._admins, (self._topic, f"sf.{self._topic}"), strict=True):
             admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
         limits = CopyLimits(transaction_bytes=_TRANSACTION_BYTES, fetch_bytes=_FETCH_BYTES)
-        flow = make_flow(name, self._topic, lanes=1, limits=limits)
+        flow = make_flow(name, self._topic, source=f"sf-{self._name}", lanes=1, limits=limits)
         self._mirror = Mirror(flow, self._source, self._target)
         self._evidence = Evidence(flow, self._topic, PARTITIONS, self._source, self._target)
         if copied:
@@ -216,8 +234,6 @@ def _release(cell: Cell) -> Callable[[Request], bool]:
 
 
 def _transactional(cluster: LabCluster, name: str) -> Producer:
-    made = producer(
-        cluster.endpoint(), transactional_id=name, linger_ms=0, batch_num_messages=_BATCH_RECORDS
-    )
+    made = producer(cluster.endpoint(), transactional_id=name, linger_ms=0, batch_num_messages=_BATCH_RECORDS)
     made.init_transactions(30)
     return made
