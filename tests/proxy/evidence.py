@@ -6,7 +6,6 @@ and the ends of the logs by the wire.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -69,10 +68,10 @@ class Evidence:
             ids.append(found.topic_id)
         self.data_ids = tuple(ids)
 
-    def topic_ids(self, names: Sequence[str]) -> dict[str, UUID]:
-        """Of the target's internal topics; one that isn't there yet has id zero, which no request asks for."""
-        found = self._network.run(lambda: self._target.wire.topics(list(names)))
-        return {name: found[name].topic_id for name in names}
+    def target_names(self, topic: str) -> tuple[bytes, ...]:
+        """How a topic of the target is named in requests: also by its id, once it is there."""
+        found = self._network.run(lambda: self._target.wire.topics([topic]))[topic]
+        return (topic.encode(),) if found.error else (topic.encode(), found.topic_id.bytes)
 
     def mark(self) -> Mark:
         return Mark(*(self._ends(side, committed=False) for side in (0, 1)))
@@ -174,7 +173,9 @@ def _assert_same(topic: str, number: int, wanted: list[Record], seen: list[Recor
     assert wanted, f"{topic}-{number}: nothing to compare"
     if wanted == seen:
         return
-    at = next((i for i, (w, s) in enumerate(zip(wanted, seen)) if w != s), min(len(wanted), len(seen)))
+    at = next(
+        (i for i, (w, s) in enumerate(zip(wanted, seen, strict=False)) if w != s), min(len(wanted), len(seen))
+    )
     raise AssertionError(
         f"{topic}-{number}: {len(seen)} records of {len(wanted)}, the first that differs is number {at}: "
         f"{seen[at : at + 1]} for {wanted[at : at + 1]}"

@@ -49,7 +49,7 @@ class Request:
     frame: bytes
 
     def says(self, word: bytes) -> bool:
-        """Whether a name or an id stands in it: topics, groups and transactional ids are there as they are."""
+        """Whether a name or an id stands in it: topics, groups and transactional ids do as they are."""
         return word in self.frame
 
 

@@ -50,7 +50,7 @@ class LaneProcess:
         return result
 
     def kill(self) -> None:
-        """It is our only child's child and runs until its end of the line is closed: the pid can't be another's."""
+        """It lives until its end of the line is closed, so the pid can't be another's."""
         os.kill(self._pid, signal.SIGKILL)
 
     def close(self) -> None:

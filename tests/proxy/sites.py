@@ -170,7 +170,7 @@ def cells(sites: tuple[Site, ...]) -> tuple[Cell, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How the things of one flow are written in its requests: topics by name, or by id where they are fetched."""
+    """How the things of one flow are written in its requests: topics by name, in fetches by id."""
 
     data: tuple[bytes, ...]
     map: tuple[bytes, ...]
@@ -179,7 +179,7 @@ class Words:
     lane: bytes
 
     def about(self, request: Request) -> About:
-        """What it is about in the first place: topics before ids, and the map before the data that it tells of."""
+        """What it is about in the first place: the map before the data, for its records name them."""
         for about, words in ((About.MAP, self.map), (About.FLOWS, self.flows), (About.DATA, self.data)):
             if any(map(request.says, words)):
                 return about

@@ -1,5 +1,5 @@
-"""Each request of the copy protocol x each fault x {worker goes on, worker killed}: after each cell the mirror
-is the source, record by record and in order; position and map are exact; no transaction is open.
+"""Each request of the copy protocol x each fault x {worker goes on, worker killed}: after each the mirror is
+the source, record by record and in order; position and map are exact; no transaction is open.
 
 A cell whose fault never came fails too. Here some cells of every request are played, others in each run;
 PROXY_SEED plays the same again, PROXY_CELLS=all plays all of them, as `python -m tests.proxy.prove` does.

@@ -1,6 +1,6 @@
 """One flow between two real brokers, on which cells of the matrix are played one after the other.
 
-Each cell gets new records on the source, a worker whose every request goes through the proxies, and one fault.
+Each cell gets new records on the source, a worker whose every request passes the proxies, and one fault.
 The planning run and whoever checks talk to the brokers directly.
 """
 
@@ -208,11 +208,10 @@ class Track:
 
     def _words(self) -> Words:
         flow = self._mirror_now.flow
-        ids = self._evidence.topic_ids((flow.map_topic, FLOWS_TOPIC))
         return Words(
             data=(self._topic.encode(), *(each.bytes for each in self._evidence.data_ids)),
-            map=(flow.map_topic.encode(), ids[flow.map_topic].bytes),
-            flows=(FLOWS_TOPIC.encode(), ids[FLOWS_TOPIC].bytes),
+            map=self._evidence.target_names(flow.map_topic),
+            flows=self._evidence.target_names(FLOWS_TOPIC),
             group=flow.group.encode(),
             lane=flow.transactional_id(0).encode(),
         )

@@ -207,7 +207,7 @@ def _fetch_request(
     max_bytes: int,
     share: int,
     max_wait_ms: int,
-    isolation: int,
+    isolation: int = READ_COMMITTED,
 ) -> FetchRequest:
     topic_type = FetchRequest.FetchTopic
     by_id: dict[UUID, list[TopicPartition]] = {}
