@@ -36,10 +36,10 @@ def mirror(
 
 
 @pytest.fixture
-def other_lane(mirror: Mirror) -> Iterator[Producer]:
+def other_lane(mirror: Mirror) -> Producer:
     made = producer(mirror.target.endpoint(), transactional_id=f"other-lane-{mirror.flow.name}")
     made.init_transactions(30)
-    yield made
+    return made
 
 
 @pytest.mark.parametrize("in_the_end", ["commit", "abort"])

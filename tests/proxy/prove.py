@@ -81,8 +81,8 @@ def _table(version: str, found: list[Played]) -> str:
     rows = "\n".join(f"| {_words(site)} | {count} |" for site, count in counts.items())
     kinds = len(Fault) * len(Ending)
     return f"""\
-Kafka {version}: {len(found)} cells, all of them green ({kinds} for each place, {kinds + len(Ending)} where a late
-request could still change something).
+Kafka {version}: {len(found)} cells, all of them green: {kinds} for each place, {kinds + len(Ending)} where a
+late request could still change something.
 
 | request | cells |
 |---|---|
