@@ -124,7 +124,7 @@ class Wire:
         return sorted(named, key=lambda server: server != self._answered)
 
     async def _bootstrap(self, server: str, seconds: float) -> Any:
-        """By one server: among several, kafka-python spends all the time on the one that it happened to pick."""
+        """By one server: of several, kafka-python spends all the time on the one that it happened to pick."""
         settings = {**kafka_python_settings(self.endpoint), "bootstrap_servers": [server]}
         manager = KafkaConnectionManager(
             self.network.selector,
