@@ -238,12 +238,17 @@ def retention(world: World) -> None:
 
 
 def fence(world: World) -> None:
+    """One at a time: a lift opens the flow whoever fenced it."""
+    if world.is_fencing:
+        return
+    world.is_fencing = True
     fencing = Fencing(world)
 
     async def turn() -> None:
         await fencing.turn(fenced=True)
         await fencing.clock.sleep(world.loop.random.uniform(0.1, 2))
         await fencing.turn(fenced=False)
+        world.is_fencing = False
 
     fencing.process.spawn(turn())
 

@@ -26,7 +26,7 @@ from causeway.core.topic_filter import TopicFilter
 from tests.simulation.cluster import SimCluster
 from tests.simulation.conduct import Conduct
 from tests.simulation.coordinator import PREPARE_ABORT, PREPARE_COMMIT
-from tests.simulation.flow_runs import FlowRun, SimWorker
+from tests.simulation.flow_runs import Fencing, FlowRun, SimWorker
 from tests.simulation.history import Broken, History, Mirror, records_of
 from tests.simulation.loop import START_MS, Loop, Process
 from tests.simulation.scenario import Scenario
@@ -50,7 +50,7 @@ class World:
         self.workers: list[SimWorker] = []
         self.runs: list[FlowRun] = []
         self.started_tasks = 0
-        self.is_fenced = False
+        self.is_fenced = self.is_fencing = False
         self.is_over = False
         self.trimmed: set[TopicPartition] = set()
         self.foreign: set[TopicPartition] = set()
@@ -272,9 +272,8 @@ class World:
     def _drain(self) -> None:
         loop = self.loop
         self.settle(1.0)
-        if self.is_fenced or self._is_fence_written():
-            from tests.simulation.flow_runs import Fencing
-
+        loop.run(lambda: not self.is_fencing, deadline=loop.now + 60)
+        if self.is_fencing:
             fencing = Fencing(self)
             done = fencing.process.spawn(fencing.turn(fenced=False))
             loop.run(lambda: done.is_done)
@@ -286,9 +285,6 @@ class World:
             self.settle(self.scenario.timeout_ms / 1000 + 3)
         self.last_run = last
         self.settle(1.0)
-
-    def _is_fence_written(self) -> bool:
-        return any(t == "fence" for _, t in self.scenario.troubles)
 
     def settle(self, seconds: float) -> None:
         until = self.loop.now + seconds
@@ -330,6 +326,10 @@ class World:
             at = int(run.target_first)
             for offset in range(at, run.target_next):
                 mapped[offset] = run.source_of(offset)
+        if mirror.log.tp in self.target.unclean:
+            # Of a lost tail that wasn't written again (compaction took it from the source) the map still
+            # speaks; nobody sees a record there. What is seen has to be right.
+            mapped = {at: source for at, source in mapped.items() if at in mirror.sources}
         if mapped != mirror.sources:
             wrong = sorted(set(mapped.items()) ^ set(mirror.sources.items()))[:4]
             raise Broken(f"map of {mirror.target} isn't what the partition shows: {wrong}")

@@ -11,7 +11,13 @@ from causeway.core.batches import CorruptBatch
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import foreign_data, refusal_of_rights, run_in_front_of, target_recreated
+from causeway.core.lane_rules import (
+    foreign_data,
+    open_data_was_committed,
+    refusal_of_rights,
+    run_in_front_of,
+    target_recreated,
+)
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
@@ -153,6 +159,7 @@ class TailCheck:
         """Whether anything changed: a transaction of ours was closed, or a partition left the lane."""
         open_by = await self._target.open_producers(list(stuck))
         to_close: dict[bool, list[TopicPartition]] = {True: [], False: []}
+        ours: list[TopicPartition] = []
         changed = False
         for tp, last_stable in stuck.items():
             holders = open_by[tp]
@@ -164,8 +171,15 @@ class TailCheck:
                 del grounds[tp]
                 changed = True
             elif holders:
-                ground = grounds[tp]
-                to_close[ground.target_end <= ground.target_next].append(tp)
+                ours.append(tp)
+        runs = await self._target.map_runs(self._task.map_topic, ours) if ours else {}
+        for tp in ours:
+            ground = grounds[tp]
+            to_close[
+                open_data_was_committed(
+                    runs.get(tp, []), ground.assignment, ground.position, stuck[tp], ground.target_end
+                )
+            ].append(tp)
         for commit, partitions in to_close.items():
             if partitions:
                 await self._owner.close_partitions(partitions, commit=commit)
