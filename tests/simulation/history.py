@@ -101,6 +101,11 @@ class Mirror:
         """Lost its tail; no position has been seen since that agrees with it."""
         self._begin()
 
+    @property
+    def is_settled(self) -> bool:
+        """A new leader doesn't know at once how far its log is replicated: readers have to wait for that."""
+        return self.log.high_watermark >= self.log.replicated
+
     def _begin(self) -> None:
         self._version, self._changes = self.log.version, self.history.changes
         self._read_to = 0

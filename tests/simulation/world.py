@@ -86,9 +86,7 @@ class World:
         target.on_complete = self._check_positions
         target.on_append = self._appended
         target.on_cut = self._target_cut
-        target.on_send = lambda process, request, node, connection: self.conduct.sent(
-            process.task, request, node, connection
-        )
+        target.on_send = self._sent
         target.on_answer = self._answered
 
     # what is checked after each step
@@ -112,6 +110,12 @@ class World:
         if self.is_fenced and head.is_transactional:
             raise Broken(f"{tp} takes a batch of producer {head.producer_id} though the flow is fenced")
 
+    def _sent(self, process: Process, request: Any, node: int, connection: int) -> None:
+        try:
+            self.conduct.sent(process.task, request, node, connection)
+        except Broken as broken:  # raised into the lane it would be one more trouble of the lane
+            self.loop.failure = broken
+
     def _answered(self, process: Process, request: Any, reply: Any) -> None:
         if (
             type(request).__name__ == "InitProducerIdRequest"
@@ -128,7 +132,7 @@ class World:
         self._check_map()
         for tp, mirror in self.mirrors.items():
             position = self.position_of(tp)
-            if position is None:
+            if position is None or not mirror.is_settled:
                 continue
             wrong = self._disagreement(mirror, position)
             if wrong is None:
@@ -164,7 +168,7 @@ class World:
         for run in self._new_runs():
             mirror = self.mirrors[run.target]
             mirror.read_on()
-            if not mirror.was_cut:
+            if not mirror.was_cut and mirror.is_settled:
                 self._check_run(mirror, run)
 
     def _check_run(self, mirror: Mirror, run: Run) -> None:

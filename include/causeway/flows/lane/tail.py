@@ -8,7 +8,7 @@ end means a transaction that nobody closed: ours (its marker was lost) is closed
 from __future__ import annotations
 
 from causeway.core.batches import CorruptBatch
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_rules import (
@@ -95,10 +95,12 @@ class TailCheck:
             if not isinstance(answer, Fetched):
                 raise Doubt(f"the last records of {tp} can't be read: {answer}")
             ground, run = suspects[tp], lasts[tp]
-            if _first_seen(answer, reading[tp]) is Seen.ABORTED:
-                ground.source_next, ground.source_epoch = run.source_first, -1
-                ground.target_next = run.target_first
-                ground.recopied_from = int(run.source_first)
+            until = min(ground.target_next, run.target_next)
+            proved = TargetOffset(_end_of_one_owner(answer, int(run.target_first), until))
+            if proved < until:
+                again = run.source_of(proved)
+                ground.source_next, ground.source_epoch = again, -1
+                ground.target_next, ground.recopied_from = proved, int(again)
 
     async def _read_once(
         self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
@@ -189,8 +191,17 @@ class TailCheck:
         return changed
 
 
-def _first_seen(answer: Fetched, offset: int) -> Seen | None:
-    return next((seen for _, _, seen in read_committed(answer.records, answer.aborted, offset)), None)
+def _end_of_one_owner(answer: Fetched, first: int, until: int) -> int:
+    """Where a run's records end to a reader: at an abort, or where somebody else's begin."""
+    owner: tuple[int, int] | None = None
+    for head, _, seen in read_committed(answer.records, answer.aborted, first):
+        if head.base_offset >= until:
+            break
+        this = (head.producer_id, head.producer_epoch)
+        if seen is not Seen.DATA or (owner is not None and this != owner):
+            return max(head.base_offset, first)
+        owner = this
+    return until
 
 
 def _tail_start(ground: Ground) -> int:
