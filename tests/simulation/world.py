@@ -343,7 +343,7 @@ class World:
         assert isinstance(parked, Parked)
         position = self.position_of(target)
         history = self.histories[source]
-        stands_at = position.source_next if position else self.mirrors[target].last_source + 1
+        stands_at = position.source_next if position else self._mapped_to(target)
         match parked.reason:
             case ParkReason.SOURCE_TRUNCATED:
                 is_so = any(end < stands_at for end in history.cuts)
@@ -358,6 +358,11 @@ class World:
             case _:
                 is_so = False
         return None if is_so else f"position {stands_at}, cuts {history.cuts}, log start {history.log.start}"
+
+    def _mapped_to(self, target: TopicPartition) -> int:
+        """Where a position that expired is rebuilt."""
+        self._map_read.clear()
+        return max((int(run.source_next) for run in self._new_runs() if run.target == target), default=0)
 
     def _lost_marker_of_another_id(self, target: TopicPartition) -> bool:
         """An unclean election lost the marker of a transaction of ours that this lane's id can't end any more:
