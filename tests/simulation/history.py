@@ -162,6 +162,11 @@ class Mirror:
     def _source_of(self, record: Record) -> int:
         return next((e.offset for b in self.history.branches for e in b if same(e.record, record)), -1)
 
+    @property
+    def shows_another_history(self) -> bool:
+        """The source lost what is copied here, and went on in another way."""
+        return len(self.history.branches) - 1 not in self._places
+
     def lacks_before(self, source_next: int) -> Entry | None:
         """A record in front of this source offset that isn't visible here, in every history that fits."""
         missing: list[Entry] = []

@@ -105,7 +105,7 @@ def _weather(random: Random) -> Weather:
 def _troubles(random: Random, seconds: float) -> list[tuple[float, Trouble]]:
     if random.random() < 0.1:
         return []
-    kinds = [t for t in Trouble if random.random() < (0.06 if t in _RARE else 0.25)]
+    kinds = [t for t in Trouble if random.random() < (0.1 if t in _RARE else 0.25)]
     found = [
         (random.uniform(0.0, seconds), kind) for kind in kinds for _ in range(random.choice((1, 1, 2, 4)))
     ]

@@ -24,9 +24,10 @@ class Outcome:
         return f"seed {self.scenario.seed}: {what}"
 
 
-def play(seed: int, *, trace: bool = False) -> Outcome:
+def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcome:
+    """`with_conduct=False`: only what readers see, positions and the map are looked at."""
     scenario = scenario_of(seed)
-    world = World(scenario)
+    world = World(scenario, with_conduct=with_conduct)
     if trace:
         world.loop.trace = []
     failure = None

@@ -38,8 +38,8 @@ _MOST_LAST_RUNS = 8
 
 
 class World:
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, scenario: Scenario, *, with_conduct: bool = True) -> None:
+        self.scenario, self._with_conduct = scenario, with_conduct
         self.loop = Loop(scenario.seed)
         self.conduct = Conduct()
         self.source = SimCluster(self.loop, "sf", nodes=scenario.source_nodes)
@@ -111,6 +111,8 @@ class World:
             raise Broken(f"{tp} takes a batch of producer {head.producer_id} though the flow is fenced")
 
     def _sent(self, process: Process, request: Any, node: int, connection: int) -> None:
+        if not self._with_conduct:
+            return
         try:
             self.conduct.sent(process.task, request, node, connection)
         except Broken as broken:  # raised into the lane it would be one more trouble of the lane
@@ -121,6 +123,7 @@ class World:
             type(request).__name__ == "InitProducerIdRequest"
             and request.producer_id < 0
             and not reply.error_code
+            and self._with_conduct
         ):
             self.conduct.claimed(process.task)
 
@@ -317,6 +320,8 @@ class World:
                 wrong = self._unfinished(source)
                 if wrong is not None:
                     raise Broken(f"at the end: {wrong}; last run: {self.last_run.outcome}")
+                if mirror.shows_another_history:
+                    raise Broken(f"at the end: {tp} shows what {source} no longer has, and isn't parked")
                 self._check_whole_map(mirror)
             elif (unexcused := self._unexcused(source, tp, parked)) is not None:
                 raise Broken(f"parked without cause: {source}: {parked} ({unexcused})")
