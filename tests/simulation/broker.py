@@ -99,9 +99,8 @@ def _fetch_one(node: SimNode, topic_id: Any, wanted: Any) -> Reply:
     if not cluster.leads(node.number, tp):
         return _no_records(wanted, Code.NOT_LEADER_OR_FOLLOWER)
     log, offset = cluster.logs[tp], wanted.fetch_offset
-    if not log.start <= offset <= log.end:
-        if offset < log.start or wanted.last_fetched_epoch < 0:
-            return _no_records(wanted, Code.OFFSET_OUT_OF_RANGE)
+    if offset < log.start or (offset > log.end and wanted.last_fetched_epoch < 0):
+        return _no_records(wanted, Code.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0:
         epoch, end = log.epoch_end(wanted.last_fetched_epoch)
         if end < 0:
@@ -200,7 +199,9 @@ def _describe_producers(node: SimNode, request: Any, respond: Respond) -> None:
             tp = TopicPartition(topic.name, number)
             if node.cluster.leads(node.number, tp):
                 active = [
-                    Reply(producer_id=pid, current_txn_start_offset=-1 if p.open_from is None else p.open_from)
+                    Reply(
+                        producer_id=pid, current_txn_start_offset=-1 if p.open_from is None else p.open_from
+                    )
                     for pid, p in node.cluster.logs[tp].producers.items()
                 ]
                 parts.append(Reply(partition_index=number, error_code=0, active_producers=active))
@@ -229,7 +230,9 @@ def _produce(node: SimNode, request: Any, respond: Respond) -> None:
             index=tp.partition, error_code=int(code), error_message=None, base_offset=base, log_start_offset=0
         )
         if len(answers) == len(batches):
-            respond(Reply(responses=[Reply(name=t.topic, partition_responses=[a]) for t, a in answers.items()]))
+            respond(
+                Reply(responses=[Reply(name=t.topic, partition_responses=[a]) for t, a in answers.items()])
+            )
 
     if not batches:
         respond(Reply(responses=[]))
@@ -280,7 +283,9 @@ class _Appending:
         name = self._request.transactional_id
 
         def verified(code: int) -> None:
-            cluster.loop.after(cluster.loop.random.uniform(0.0002, 0.002), lambda: self._verified(guards, code))
+            cluster.loop.after(
+                cluster.loop.random.uniform(0.0002, 0.002), lambda: self._verified(guards, code)
+            )
 
         def ask() -> None:
             coordinator_node = cluster.nodes[cluster.transaction_node]
@@ -360,7 +365,7 @@ def answering(cluster: Any, say: Callable[..., None]) -> Callable[..., None]:
         if cluster.unanswered.pop(number, None) is not None:
             say(int(code), *rest)
 
-    cluster.unanswered[number] = lambda code: say(code)
+    cluster.unanswered[number] = say
     return answer
 
 

@@ -173,7 +173,7 @@ class SimCluster:
             self._waiting[tp] = left
         for each in waiting:
             if each[0] <= log.high_watermark:
-                each[2](True)  # noqa: FBT003
+                each[2](True)
         self.on_change(tp)
 
     def append_directly(self, tp: TopicPartition, data: bytes) -> int:
@@ -196,18 +196,18 @@ class SimCluster:
         if tp == OFFSETS:
             node = self.nodes[self.group_node]
             if not node.is_up or node.is_frozen:
-                then(False)  # noqa: FBT003
+                then(False)
                 return
             self._end_offsets(producer_id, epoch, commit=commit)
-            then(True)  # noqa: FBT003
+            then(True)
             return
         leader = self.leaders[tp]
         if leader < 0 or not self.nodes[leader].is_up or self.nodes[leader].is_frozen:
-            then(False)  # noqa: FBT003
+            then(False)
             return
         log = self.logs[tp]
         if log.append_marker(producer_id, epoch, commit=commit) is None:
-            then(True)  # noqa: FBT003: an older transaction's, decided long ago
+            then(True)
         else:
             self.loop.note(lambda: f"marker {'commit' if commit else 'abort'} {tp} at {log.end - 1}")
             self.appended(tp, log.end, then)
@@ -232,7 +232,7 @@ class SimCluster:
         up = [node.number for node in self.nodes if node.is_up]
         self.leaders[tp] = random.choice(up) if up else -1
         for _, _, then in self._waiting.pop(tp, []):
-            then(False)  # noqa: FBT003
+            then(False)
         if not up:
             return
         least = log.replicated
@@ -243,8 +243,10 @@ class SimCluster:
         log.lead_anew(random.choice((least, random.randint(least, log.end))))
         log.forget_how_far_replicated(random.random())
         self.loop.note(
-            lambda: f"{'unclean ' if unclean else ''}election {self.name} {tp} epoch {log.leader_epoch}: "
-            f"end {before} -> {log.end}, led by {self.leaders[tp]}"
+            lambda: (
+                f"{'unclean ' if unclean else ''}election {self.name} {tp} epoch {log.leader_epoch}: "
+                f"end {before} -> {log.end}, led by {self.leaders[tp]}"
+            )
         )
         if log.end < before:
             self.on_cut(tp, log.end)

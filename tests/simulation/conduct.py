@@ -59,6 +59,10 @@ class Conduct:
         head = parse_head(memoryview(bytes(request.topic_data[0].partition_data[0].records)))
         epoch = (head.producer_id, head.producer_epoch)
         if epoch in self._ended:
-            raise Broken(f"C2: producer {epoch[0]} appends in epoch {epoch[1]}, whose transaction it has ended")
+            raise Broken(
+                f"C2: producer {epoch[0]} appends in epoch {epoch[1]}, whose transaction it has ended"
+            )
         if self._connections.setdefault((*epoch, node), connection) != connection:
-            raise Broken(f"C1: producer {epoch[0]} epoch {epoch[1]} appends to node {node} on a second connection")
+            raise Broken(
+                f"C1: producer {epoch[0]} epoch {epoch[1]} appends to node {node} on a second connection"
+            )

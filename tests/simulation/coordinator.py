@@ -163,9 +163,7 @@ class Coordinator:
     def _end_v1(
         self, found: Transactional, producer_id: int, epoch: int, answer: Answer, *, commit: bool
     ) -> None:
-        complete, prepare = (
-            (COMPLETE_COMMIT, PREPARE_COMMIT) if commit else (COMPLETE_ABORT, PREPARE_ABORT)
-        )
+        complete, prepare = (COMPLETE_COMMIT, PREPARE_COMMIT) if commit else (COMPLETE_ABORT, PREPARE_ABORT)
         if found.producer_id != producer_id:
             answer(Code.INVALID_PRODUCER_ID_MAPPING, -1, -1)
         elif found.epoch != epoch:
@@ -195,9 +193,7 @@ class Coordinator:
             is_valid = is_retry
         else:
             is_valid = is_retry or epoch == found.epoch
-        prepare, complete = (
-            (PREPARE_COMMIT, COMPLETE_COMMIT) if commit else (PREPARE_ABORT, COMPLETE_ABORT)
-        )
+        prepare, complete = (PREPARE_COMMIT, COMPLETE_COMMIT) if commit else (PREPARE_ABORT, COMPLETE_ABORT)
         if not is_valid:
             answer(Code.PRODUCER_FENCED, -1, -1)
         elif found.is_pending or state == prepare:
@@ -227,9 +223,7 @@ class Coordinator:
 
     # how a transaction ends
 
-    def _prepare(
-        self, found: Transactional, *, commit: bool, epoch: int, then: Callable[[], None]
-    ) -> None:
+    def _prepare(self, found: Transactional, *, commit: bool, epoch: int, then: Callable[[], None]) -> None:
         def done() -> None:
             if found.state != ONGOING:
                 found.partitions, found.turn = {}, found.turn + 1

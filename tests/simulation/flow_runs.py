@@ -75,7 +75,9 @@ class SimWorker:
         self.process.task = None
         self.is_busy = self.is_taken = False
         world.loop.note(
-            lambda: f"{label}: {result.outcome} {result.why} {[str(r.parked or r.later) for r in result.rows]}"
+            lambda: (
+                f"{label}: {result.outcome} {result.why} {[str(r.parked or r.later) for r in result.rows]}"
+            )
         )
         if not told.is_done:
             told.success(result)
@@ -123,7 +125,9 @@ class FlowRun:
         self.generation = await begin_run(
             target, self.clock, flow, self.holder, take_over=self._take_over, say=lambda _: None
         )
-        self.world.loop.note(lambda: f"{self.holder.name} begins: generation {self.generation}, {flow.lanes} lanes")
+        self.world.loop.note(
+            lambda: f"{self.holder.name} begins: generation {self.generation}, {flow.lanes} lanes"
+        )
         state = await target.flow_state(flow.name)
         if state.lanes_varied:
             await fence_module.claim_all_lanes(target, self.clock, flow, state)
@@ -165,9 +169,7 @@ class FlowRun:
         landscape = await survey_topics(flow, source, target, state)
         now = self.clock.monotonic()
         waiting = frozenset(tp for tp, until in self._parked_until.items() if until > now)
-        plan = await plan_round(
-            flow, self.generation, source, target, landscape, self._remembered, waiting
-        )
+        plan = await plan_round(flow, self.generation, source, target, landscape, self._remembered, waiting)
         self.parked.update(plan.parked)
         if not plan.tasks:
             if plan.later:
@@ -215,11 +217,8 @@ class FlowRun:
         return self._fruitless < 20
 
     async def _carry(self, tasks: tuple[LaneTask, ...]) -> list[LaneResult]:
-        results: list[LaneResult] = []
         running = [self.process.spawn(self._try(task)) for task in tasks]
-        for each in running:
-            results.append(await each)
-        return results
+        return [await each for each in running]
 
     async def _try(self, task: LaneTask) -> LaneResult:
         """A task is tried again if its worker dies, or is silent for so long that Spark gives it up."""
@@ -231,11 +230,10 @@ class FlowRun:
             if self.world.repeats_task():
                 twin = self.world.idle_worker()
                 delay = self.world.loop.random.choice((0.0, 0.05, 0.5))
-                self.world.loop.after(
-                    delay, lambda t=twin: t.process.spawn(t.run(task, Future()))
-                )
+                self.world.loop.after(delay, lambda t=twin: t.process.spawn(t.run(task, Future())))
             self.world.loop.after(
-                self.world.loop.random.uniform(3, 12), lambda w=worker, t=told: w.process.is_frozen and _give_up(t)
+                self.world.loop.random.uniform(3, 12),
+                lambda w=worker, t=told: w.process.is_frozen and _give_up(t),
             )
             self.world.loop.after(60.0, lambda t=told: _give_up(t))
             result = await told
@@ -276,4 +274,3 @@ class Fencing:
                     world.is_fenced = True
                 world.loop.note(lambda: f"fenced: {fenced}")
                 return
-

@@ -43,6 +43,16 @@ def records_of(batch: Stored) -> list[Record]:
     return decode_records(memoryview(batch.data), batch.head)
 
 
+def _next_like(entries: list[Entry], place: int, record: Record) -> int | None:
+    """Where this record is, if it is the next that a mirror has to show."""
+    for at in range(place, len(entries)):
+        if same(entries[at].record, record):
+            return at
+        if not entries[at].optional:
+            return None
+    return None
+
+
 class History:
     """One source partition."""
 
@@ -136,15 +146,15 @@ class Mirror:
             self.foreign_at = record.offset
             return
         if self.foreign_at is not None:
-            raise Broken(f"{self.target} goes on at {record.offset} behind a foreign record at {self.foreign_at}")
+            raise Broken(
+                f"{self.target} goes on at {record.offset} behind a foreign record at {self.foreign_at}"
+            )
         places: dict[int, int] = {}
         for number, place in self._places.items():
-            entries = self.history.branches[number]
-            while place < len(entries) and entries[place].optional and not same(entries[place].record, record):
-                place += 1
-            if place < len(entries) and same(entries[place].record, record):
-                places[number] = place + 1
-                self.last_source = entries[place].offset
+            found = _next_like(self.history.branches[number], place, record)
+            if found is not None:
+                places[number] = found + 1
+                self.last_source = self.history.branches[number][found].offset
         if not places:
             raise Broken(self._complaint(record))
         self._places = places

@@ -93,6 +93,7 @@ class Process:
         task = _Task(self, work, done, is_own=is_own)
         self.loop.soon(task.begin)
         return done
+
     def kill(self) -> None:
         if self.is_alive:
             self.is_alive = False
@@ -113,7 +114,9 @@ class Process:
 class _Task:
     __slots__ = ("_done", "_is_own", "_process", "_work")
 
-    def __init__(self, process: Process, work: Coroutine[Any, Any, Any], done: Future, *, is_own: bool) -> None:
+    def __init__(
+        self, process: Process, work: Coroutine[Any, Any, Any], done: Future, *, is_own: bool
+    ) -> None:
         self._process, self._work, self._done, self._is_own = process, work, done, is_own
 
     def begin(self) -> None:
@@ -130,7 +133,7 @@ class _Task:
             waits_for = self._work.send(value) if error is None else self._work.throw(error)
         except StopIteration as stop:
             self._done.success(stop.value)
-        except Exception as raised:  # noqa: BLE001: whoever awaits it gets it
+        except Exception as raised:  # noqa: BLE001 - whoever awaits it gets it
             if self._is_own and isinstance(raised, AssertionError | AttributeError | KeyError | TypeError):
                 process.loop.failure = raised  # no trouble that is simulated makes these
             self._done.failure(raised)

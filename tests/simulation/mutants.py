@@ -211,8 +211,12 @@ MUTANTS = {
     "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
     "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 0),
     "all answers in": Mutant("a transaction is committed without all answers", _answers_are_not_awaited, 0),
-    "lost markers": Mutant("a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 0),
-    "the map tells": Mutant("how a lost marker had ended its transaction is guessed", _markers_are_guessed, 0),
+    "lost markers": Mutant(
+        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 0
+    ),
+    "the map tells": Mutant(
+        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 0
+    ),
     "prove the last run": Mutant("after an election the last run isn't read again", _last_run_is_trusted, 0),
     "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 0),
 }

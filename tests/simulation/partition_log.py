@@ -136,7 +136,9 @@ class PartitionLog:
             return Code.NONE
         known = self.producers.get(head.producer_id)
         if known is None:
-            return Code.NONE if head.base_sequence == 0 or not self.is_v2 else Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return (
+                Code.NONE if head.base_sequence == 0 or not self.is_v2 else Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+            )
         if head.producer_epoch < known.epoch:
             return Code.INVALID_PRODUCER_EPOCH
         last = head.base_sequence + head.record_count - 1
@@ -254,7 +256,13 @@ def marker(offset: int, leader_epoch: int, producer_id: int, epoch: int, *, comm
     write_varint(body, len(record))
     body += record
     return sealed(
-        offset, leader_epoch, bytes(body), TRANSACTIONAL_BIT | CONTROL_BIT, (0, 0, 0), (producer_id, epoch, -1), 1
+        offset,
+        leader_epoch,
+        bytes(body),
+        TRANSACTIONAL_BIT | CONTROL_BIT,
+        (0, 0, 0),
+        (producer_id, epoch, -1),
+        1,
     )
 
 

@@ -20,7 +20,9 @@ class Outcome:
     trace: list[str]
 
     def __str__(self) -> str:
-        what = self.failure or f"good: {self.records} records, {self.checks} checks, parked {list(self.parked)}"
+        what = (
+            self.failure or f"good: {self.records} records, {self.checks} checks, parked {list(self.parked)}"
+        )
         return f"seed {self.scenario.seed}: {what}"
 
 
@@ -35,7 +37,7 @@ def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcom
     gc.disable()  # a collection would run clean-up code of dead workers at a moment that no seed decides
     try:
         world.play()
-    except Exception as broken:  # noqa: BLE001: whatever it is, the seed has failed
+    except Exception as broken:  # noqa: BLE001 - whatever it is, the seed has failed
         failure = f"{type(broken).__name__}: {broken}"
     finally:
         if gc_was_on:

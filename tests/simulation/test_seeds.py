@@ -1,4 +1,4 @@
-"""A sample of seeds: `python -m tests.simulation.prove` plays all of them, `replay SEED` one with its trace."""
+"""A sample of seeds: `tests.simulation.prove` plays all of them, `replay SEED` one with its trace."""
 
 from __future__ import annotations
 

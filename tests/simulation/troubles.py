@@ -51,9 +51,7 @@ def _when_busy(world: World, act: Callable[[Process], None], tries: int = 20) ->
         world.loop.note(lambda: f"hits {process.name}")
         act(process)
     elif tries and not world.is_over:
-        world.loop.after(
-            world.loop.random.uniform(0.005, 0.2), lambda: _when_busy(world, act, tries - 1)
-        )
+        world.loop.after(world.loop.random.uniform(0.005, 0.2), lambda: _when_busy(world, act, tries - 1))
 
 
 def _freeze(world: World, process: Process) -> None:
@@ -168,8 +166,10 @@ def foreign_transaction(world: World) -> None:
     if ending is not None:
         world.loop.after(
             world.loop.random.uniform(0.1, 2),
-            lambda: world.target.leaders[tp] >= 0
-            and world.target.mark_directly(tp, producer_id, 0, commit=ending),
+            lambda: (
+                world.target.leaders[tp] >= 0
+                and world.target.mark_directly(tp, producer_id, 0, commit=ending)
+            ),
         )
 
 
@@ -180,7 +180,12 @@ def compaction(world: World) -> None:
         log, gone = history.log, set[int]()
         history.read_on()
         for index, batch in enumerate(log.batches):
-            if index > len(log.batches) - 3 or batch.next > log.last_stable or batch.commits is not None or random.random() < 0.6:
+            if (
+                index > len(log.batches) - 3
+                or batch.next > log.last_stable
+                or batch.commits is not None
+                or random.random() < 0.6
+            ):
                 continue
             if log.hides(batch):
                 continue

@@ -66,9 +66,7 @@ class World:
         mirrored = self.target.create_topic("sf.orders", self.scenario.partitions)
         self.target.create_topic(FLOWS_TOPIC, 1)
         self.target.create_topic(names.map_topic, _MAP_PARTITIONS)
-        self.histories = {
-            tp: History(self.source.logs[tp]) for tp in self.source.topics["orders"].partitions
-        }
+        self.histories = {tp: History(self.source.logs[tp]) for tp in self.source.topics["orders"].partitions}
         self.mirrors = {
             tp: Mirror(tp, self.target.logs[tp], self.histories[TopicPartition("orders", tp.partition)])
             for tp in mirrored.partitions
@@ -104,8 +102,10 @@ class World:
 
     def _appended(self, tp: TopicPartition, head: Any, base: int) -> None:
         self.loop.note(
-            lambda: f"appended {tp} {base}..{base + head.record_count - 1} "
-            f"producer {head.producer_id} epoch {head.producer_epoch}"
+            lambda: (
+                f"appended {tp} {base}..{base + head.record_count - 1} "
+                f"producer {head.producer_id} epoch {head.producer_epoch}"
+            )
         )
         if self.is_fenced and head.is_transactional:
             raise Broken(f"{tp} takes a batch of producer {head.producer_id} though the flow is fenced")
@@ -180,7 +180,9 @@ class World:
         for copied, skipped in run.segments:
             for _ in range(copied):
                 if mirror.sources.get(at) != source:
-                    raise Broken(f"map: {run.target} {at} should be source {source}, is {mirror.sources.get(at)}")
+                    raise Broken(
+                        f"map: {run.target} {at} should be source {source}, is {mirror.sources.get(at)}"
+                    )
                 at, source = at + 1, source + 1
             source += skipped
 
@@ -202,10 +204,9 @@ class World:
 
     def idle_worker(self) -> SimWorker:
         for worker in self.workers:
-            if worker.process.is_alive and not worker.process.is_frozen and not worker.is_busy:
-                if worker.process.task is None and not worker.is_taken:
-                    worker.is_taken = True
-                    return worker
+            if worker.process.is_alive and not worker.process.is_frozen and not worker.is_taken:
+                worker.is_taken = True
+                return worker
         worker = SimWorker(self, f"worker {len(self.workers) + 1}")
         worker.is_taken = True
         self.workers.append(worker)
@@ -370,8 +371,8 @@ class World:
         return max((int(run.source_next) for run in self._new_runs() if run.target == target), default=0)
 
     def _lost_marker_of_another_id(self, target: TopicPartition) -> bool:
-        """An unclean election lost the marker of a transaction of ours that this lane's id can't end any more:
-        the producer id has changed since, or the lane was another one."""
+        """An unclean election lost the marker of a transaction of ours that this lane's id can't end any
+        more: the producer id has changed since, or the lane was another one."""
         lane = lane_of(target, self.lanes)
         mine = self.target.coordinator.known.get(self._flow.transactional_id(lane))
         living = {mine.producer_id} if mine else set()
