@@ -188,6 +188,7 @@ async def _read_facts(
     partitions = [p.source for p in pairs]
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
+    target_ends = await target.log_ends([p.target for p in pairs])
     fresh = [
         p.source
         for p in pairs
@@ -205,7 +206,7 @@ async def _read_facts(
             else:
                 parked[pair.source] = denied
             continue
-        before = known.get(pair.target.topic)
+        before, there = known.get(pair.target.topic), target_ends[pair.target]
         facts.append(
             PartitionFacts(
                 pair=pair,
@@ -215,6 +216,7 @@ async def _read_facts(
                 start=starts.get(pair.source),
                 known=before is not None and pair.target.partition < before.partitions,
                 adopted_at=before.adopted_at if before else -1,
+                target_end=there if isinstance(there, LogEnd) else None,
             )
         )
     return facts
