@@ -25,7 +25,7 @@ PARKED = 5
 def plan(request: Request) -> Outcome:
     from causeway.flows.look import look_at_flow
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     view = look_at_flow(flow, source, target)
     rows = [*_begin_rows(view), *_partition_rows(view)]
     waiting = sum(int(str(row["lag"])) for row in rows)
@@ -52,7 +52,7 @@ def status(request: Request) -> Outcome:
     from causeway.core.instants import rfc3339
     from causeway.flows.look import look_at_flow
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     view = look_at_flow(flow, source, target)
     rows = _partition_rows(view)
     run, fence = view.state.running, view.state.fence
@@ -100,7 +100,7 @@ def run(request: Request) -> Outcome:
     from causeway.flows.ownership import Holder
     from causeway.spark import driver
 
-    deployment, flow, source, target = _opened(request)
+    deployment, flow, source, target = opened(request)
     options = request.options
     seconds = run_for_seconds(options.run_for)
     if seconds is None and not options.until_caught_up:
@@ -130,7 +130,7 @@ def run(request: Request) -> Outcome:
 def verify(request: Request) -> Outcome:
     from causeway.flows.verify_mirror import verify_mirror
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     last: list[int] = [0]
 
     def tell(progress: object) -> None:
@@ -153,7 +153,7 @@ def verify(request: Request) -> Outcome:
 def fence(request: Request) -> Outcome:
     from causeway.flows.fence import fence_flow
 
-    _, flow, _, target = _opened(request)
+    _, flow, _, target = opened(request)
     because = reason_given(request.options.because)
     done = fence_flow(flow, target, by=_who(), because=because)
     text = (
@@ -166,7 +166,7 @@ def fence(request: Request) -> Outcome:
 def lift(request: Request) -> Outcome:
     from causeway.flows.fence import lift_fence
 
-    _, flow, _, target = _opened(request)
+    _, flow, _, target = opened(request)
     because = reason_given(request.options.because)
     done = lift_fence(flow, target, by=_who(), because=because)
     state = "lifted" if done.changed else "no fence stood"
@@ -177,7 +177,7 @@ def adopt(request: Request) -> Outcome:
     from causeway.core.identity import TopicPartition
     from causeway.flows.adopt import adopt_partition
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     options = request.options
     done = adopt_partition(
         flow,
@@ -196,7 +196,7 @@ def adopt(request: Request) -> Outcome:
     return Outcome(payload=payload, text=text)
 
 
-def _opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
+def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
     """The flow and its two clusters' endpoints; nothing has been connected yet."""
     from causeway.entrypoints.project import cluster_endpoint
 
