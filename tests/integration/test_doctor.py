@@ -286,6 +286,18 @@ def test_a_source_that_forgets_within_a_day_is_said(
     assert line.startswith(f"WARN topics {flow.name}: retention of the source: {topic} keeps records for 1 h")
 
 
+def test_a_healthy_target_of_three_brokers_passes(
+    sf: LabCluster, lab_cluster: LabClusterFactory, topic_name: Names
+) -> None:
+    target = lab_cluster("nyc_three_well", nodes=3)
+    topic = topic_name("orders")
+    create_topic(sf, topic)
+    diagnosis = examined(mirror_of(flow_name(topic_name), topic), named(sf, "sf"), named(target, "nyc"))
+    assert red(diagnosis) == []
+    assert [each.finding for each in of(diagnosis, "rehearsal")] == REHEARSED
+    assert_no_scratch_left(target)
+
+
 def test_replication_that_loses_positions_with_one_disk(
     sf: LabCluster, lab_cluster: LabClusterFactory, topic_name: Names
 ) -> None:
@@ -311,7 +323,7 @@ def test_replication_that_loses_positions_with_one_disk(
     assert_no_scratch_left(target)
     too_many = replace(flow, replication_factor=5)
     lines = red(examined(too_many, named(sf, "sf"), named(target, "nyc"), read_only=True))
-    assert any("and there are 3 brokers: they can't be made" in line for line in lines)
+    assert any("and the cluster has 3 brokers: they can't be made" in line for line in lines)
     assert any(line.startswith(f"FAILED creation {flow.name}: ") for line in lines)
 
 

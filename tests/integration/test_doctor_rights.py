@@ -54,13 +54,14 @@ def test_with_the_flows_rights_alone_nothing_fails_and_what_was_not_seen_is_said
     guarded.runs.run()
     before = everything(guarded.source, guarded.target)
     diagnosis = look(guarded)
-    assert diagnosis.exit_code == 0
+    assert diagnosis.exit_code == 0, red(diagnosis)
     assert {each.check for each in diagnosis.findings if each.result is not Result.PASSED} == {
         "rehearsal",
         "settings",
         "own topics",
         "topics",
         "clock",
+        "other writers",
     }
     (rehearsal,) = of(diagnosis, "rehearsal")
     assert "nothing was written" in rehearsal.finding
@@ -109,6 +110,7 @@ def test_each_missing_right_of_the_flow_is_named_with_its_grant(
     (finding,) = [each for each in of(diagnosis, "rights") if each.result is not Result.PASSED]
     assert f"User:{guarded.user} lacks {right.operation.word} on {right.resource} " in finding.finding
     assert finding.remedy == right.command(f"User:{guarded.user}")
+    assert of(diagnosis, "look") == [], "one missing right doesn't end the examination"
     is_for_later = right.operation is Operation.ALTER
     assert finding.result is (Result.WARN if is_for_later else Result.FAILED)
     assert diagnosis.exit_code == (0 if is_for_later else 3)
@@ -156,7 +158,7 @@ def test_somebody_else_who_may_write_the_mirrors_is_named(guarded: Guarded) -> N
     finally:
         guarded.target.revoke("intruder", Right("topic", f"{guarded.flow.source}.", "write", "prefixed"))
     assert finding.result is Result.WARN
-    assert finding.finding.startswith("User:intruder may write the flow's topics")
+    assert finding.finding.startswith("User:intruder may write mirrors of the flow")
 
 
 def test_a_super_user_is_told_that_it_is_one(guarded: Guarded) -> None:

@@ -22,6 +22,7 @@ from causeway import __version__ as causeway_version
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.diagnosis.clusters import middle_reading
 from causeway.core.diagnosis.facts import BrokerFacts, ClockReading, ClusterView, Grant, TopicView
+from causeway.core.errors import NotAuthorized
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Unreachable
@@ -30,6 +31,7 @@ _TOPIC, _BROKER = 2, 4
 _ANY, _ALLOW, _PREFIXED = 1, 3, 4
 _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 _METADATA_LOG = "__cluster_metadata"
+_TRIES, _PAUSE_SECONDS = 500, 0.02
 
 
 async def look_at_cluster(wire: Wire, nodes: Sequence[int]) -> ClusterView:
@@ -64,13 +66,7 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
     """Those that are there and may be seen."""
     if not names:
         return {}
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name, topic_id=UUID(int=0)) for name in names],
-        allow_auto_topic_creation=False,
-        min_version=10,
-        max_version=12,
-    )
-    answer = await wire.send(request, wire.any_node())
+    answer = await wire.send(_metadata_request(names), wire.any_node())
     found = {topic.name: topic for topic in answer.topics if topic.partitions}
     settings = await _settings(wire, _TOPIC, list(found))
     return {
@@ -83,14 +79,43 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
     }
 
 
+async def wait_until_known(wire: Wire, nodes: Sequence[int], topic: str, partitions: int) -> None:
+    """Until every broker knows all leaders: a coordinator that doesn't would refuse a new topic.
+
+    :raises Unreachable: one of them still doesn't after a while.
+    """
+    for node in nodes:
+        for _ in range(_TRIES):
+            found = (await wire.send(_metadata_request([topic]), node)).topics[0]
+            if sum(p.leader_id >= 0 for p in found.partitions) == partitions:
+                break
+            await wire.network.sleep(_PAUSE_SECONDS)
+        else:
+            raise Unreachable(f"broker {node} of {wire.endpoint} doesn't know the new topic {topic}")
+
+
 async def group_operations(wire: Wire, group: str) -> frozenset[int] | None:
+    """Empty: the group may not even be described."""
     request = DescribeGroupsRequest(
         groups=[group], include_authorized_operations=True, min_version=3, max_version=5
     )
-    found = (await wire.send(request, await wire.coordinator(group, GROUP))).groups[0]
+    try:
+        node = await wire.coordinator(group, GROUP)
+    except NotAuthorized:
+        return frozenset()
+    found = (await wire.send(request, node)).groups[0]
     if found.error_code == Code.GROUP_AUTHORIZATION_FAILED:
         return frozenset()
     return None if found.authorized_operations is None else frozenset(found.authorized_operations)
+
+
+def _metadata_request(names: Collection[str]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name, topic_id=UUID(int=0)) for name in names],
+        allow_auto_topic_creation=False,
+        min_version=10,
+        max_version=12,
+    )
 
 
 async def _ask_versions(wire: Wire, node: int) -> Any:

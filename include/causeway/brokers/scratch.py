@@ -64,8 +64,11 @@ def delete_scratch(endpoint: ClusterEndpoint, scratch: Scratch) -> list[Causeway
         topics = client.delete_topics([scratch.topic], request_timeout=_SECONDS)
     refused += _refusals(endpoint, topics, Code.UNKNOWN_TOPIC_OR_PARTITION)
     deadline = time.monotonic() + _GONE_SECONDS
-    while not refused and _is_there(client, endpoint, scratch) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
+    try:
+        while not refused and _is_there(client, endpoint, scratch) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+    except CausewayError as error:  # it is being deleted; only that it is gone couldn't be seen
+        refused.append(error)
     return refused
 
 

@@ -33,6 +33,7 @@ with two real brokers on this machine:
 
   causeway lab up                           start the clusters sf and nyc
   causeway flows                            check flows.yaml and list its flows
+  causeway doctor sf_to_nyc                 are both clusters fit for it? what isn't, and the way out
   causeway plan sf_to_nyc                   what a run would copy; writes nothing
   causeway run sf_to_nyc --until-caught-up  copy it
   causeway verify sf_to_nyc                 compare both clusters, record by record

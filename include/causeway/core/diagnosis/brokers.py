@@ -111,9 +111,7 @@ def _replicas(view: ClusterView, topic: str, made: TopicView | None) -> Finding:
     setting = KAFKAS_OWN[topic]
     replicas = made.fewest_replicas if made else view.least(setting, default=0)
     wanted = min(_ENOUGH_REPLICAS, len(view.brokers))
-    said = (
-        f"{topic} {'has' if made else 'will have'} {_replicas_said(replicas)} on {len(view.brokers)} brokers"
-    )
+    said = f"{topic} {'has' if made else 'will have'} {_replicas_said(replicas)} on {view.number_of_brokers}"
     if replicas > len(view.brokers) and not made:
         return failed(
             CHECK_REPLICATION,
@@ -159,7 +157,7 @@ def _defaults_for_new_topics(flow: Flow, view: ClusterView) -> Finding:
         return failed(
             CHECK_REPLICATION,
             view.alias,
-            f"{said}, and there are {len(view.brokers)} brokers: they can't be made",
+            f"{said}, and the cluster has {view.number_of_brokers}: they can't be made",
             f"{remedy} to {len(view.brokers)} or less",
         )
     if in_sync > replicas:

@@ -67,6 +67,10 @@ class ClusterView:
         known = tuple(each for each in found if each is not None)
         return known if len(known) == len(found) else None
 
+    @property
+    def number_of_brokers(self) -> str:
+        return "1 broker" if len(self.brokers) == 1 else f"{len(self.brokers)} brokers"
+
     def values(self, name: str) -> tuple[str, ...]:
         """What the brokers say of one setting; a broker that doesn't know it says nothing."""
         return tuple(each[name] for each in self.settings or () if name in each)

@@ -15,10 +15,11 @@ from causeway.core.diagnosis.names import SCRATCH_PREFIX
 from causeway.core.errors import NotAuthorized
 from causeway.core.flow import Flow
 from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
-from causeway.core.rights import NeededRight, Operation, Resource, Side, revoke_command
+from causeway.core.rights import NeededRight, Operation, Resource, Side, grant_command, revoke_command
 
 CHECK_RIGHTS, CHECK_EXCESS, CHECK_WRITERS = "rights", "rights in excess", "other writers"
 _ALL, _TOPIC = 2, 2  # the protocol's numbers: any operation; a topic
+_SHOW = frozenset({Operation.READ, Operation.WRITE})
 _LOOKS = frozenset({Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS})
 
 Granted = Mapping[str, frozenset[int] | None]
@@ -51,7 +52,12 @@ def judge_missing(
         missing = _grouped((right, _lacking(right, facts, mirrors)) for right in mine)
         found += [_missing(view, group, names, facts, mirrors) for group, names in missing]
         if not missing:
-            found.append(passed(CHECK_RIGHTS, view.alias, f"{view.principal} has all that the flow needs"))
+            has = f"{view.principal} has all that the flow needs"
+            found.append(
+                passed(
+                    CHECK_RIGHTS, view.alias, has if view.has_authorizer else "no authorizer: none are needed"
+                )
+            )
     return found
 
 
@@ -76,11 +82,14 @@ def _lacking(right: NeededRight, facts: RightsFacts, mirrors: Mapping[str, str])
     if right.operation is Operation.CREATE:
         return [name for name in names if name in facts.not_creatable]
     granted = facts.source if right.side == "source" else facts.target
-    return [name for name in names if right.operation not in _or_enough(granted.get(name), right.operation)]
+    return [name for name in names if _is_lacking(granted.get(name), right.operation)]
 
 
-def _or_enough(operations: frozenset[int] | None, operation: Operation) -> frozenset[int]:
-    return frozenset({operation}) if operations is None else operations
+def _is_lacking(operations: frozenset[int] | None, operation: Operation) -> bool:
+    """Of a topic that may not even be seen no more is known: what would show it is lacking."""
+    if operations is None or operation in operations:
+        return False
+    return bool(operations) or operation in _SHOW
 
 
 def _missing(
@@ -153,10 +162,13 @@ def _excess(view: ClusterView, held: Held) -> list[Finding]:
     return found
 
 
-def judge_writers(flow: Flow, view: ClusterView, mirrors: Collection[str]) -> Finding | None:
-    """Whoever else may write a mirror can park it."""
-    if not view.has_authorizer or view.grants is None:
+def judge_writers(view: ClusterView, mirrors: Collection[str]) -> Finding | None:
+    """Whoever else may write a mirror can park it. The flow's own topics are other flows' too."""
+    if not view.has_authorizer:
         return None
+    if view.grants is None:
+        grant = grant_command(view.principal, Operation.DESCRIBE.word, "cluster", "")
+        return warn(CHECK_WRITERS, view.alias, "who else may write the mirrors can't be seen", grant)
     others = sorted(
         {
             (grant.principal, grant.name)
@@ -164,7 +176,7 @@ def judge_writers(flow: Flow, view: ClusterView, mirrors: Collection[str]) -> Fi
             if grant.resource_type == _TOPIC
             and grant.operation in (_ALL, Operation.WRITE)
             and grant.principal != view.principal
-            and any(_covers(grant, name) for name in (*mirrors, FLOWS_TOPIC, flow.map_topic))
+            and any(_covers(grant, name) for name in mirrors)
         }
     )
     if not others:
@@ -175,7 +187,7 @@ def judge_writers(flow: Flow, view: ClusterView, mirrors: Collection[str]) -> Fi
     return warn(
         CHECK_WRITERS,
         view.alias,
-        f"{some([each for each, _ in others])} may write the flow's topics: what they write parks partitions",
+        f"{some([each for each, _ in others])} may write mirrors of the flow: that parks partitions",
         f"kafka-acls.sh --list --topic {name}; take Write from {principal}, unless it is another flow's user",
     )
 

@@ -43,8 +43,11 @@ def judge_versions(view: ClusterView, *, is_target: bool) -> Finding:
         )
     level = view.finalized.get("metadata.version")
     said = f", metadata.version {level}" if level else ""
-    brokers = "1 broker" if len(view.brokers) == 1 else f"{len(view.brokers)} brokers"
-    return passed(CHECK_VERSIONS, view.alias, f"{brokers}, each new enough (Kafka {since} or newer){said}")
+    return passed(
+        CHECK_VERSIONS,
+        view.alias,
+        f"{view.number_of_brokers}, each new enough (Kafka {since} or newer){said}",
+    )
 
 
 def judge_transactions(view: ClusterView) -> Finding:

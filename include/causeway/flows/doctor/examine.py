@@ -181,7 +181,7 @@ class _Examination:
                 Held(resource="cluster", granted={"": views["target"].operations}),
             ),
         )
-        writers = judge_writers(flow, views["target"], mirrors)
+        writers = judge_writers(views["target"], mirrors)
         self.found += [writers] if writers else []
         self.found += judge_creation(flow, creation)
 

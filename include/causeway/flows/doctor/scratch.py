@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.brokers.inspection import group_operations
+from causeway.brokers.inspection import group_operations, wait_until_known
 from causeway.brokers.scratch import Scratch, delete_scratch
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Wire
@@ -42,26 +42,30 @@ def rehearse(flow: Flow, target: WireTarget, view: ClusterView) -> tuple[list[Fi
     if missing:
         return [rights_missing(view, missing)], None
     try:
-        found, reading = _on_scratch_topic(flow, target, admin, plan, scratch)
+        found, reading = _on_scratch_topic(flow, target, view, plan, scratch)
     finally:
         left = delete_scratch(target.wire.endpoint, scratch)
     return [*found, *left_behind(view.alias, scratch.topic, left)], reading
 
 
 def _on_scratch_topic(
-    flow: Flow, target: WireTarget, admin: ClusterAdmin, plan: NewTopicPlan, scratch: Scratch
+    flow: Flow, target: WireTarget, view: ClusterView, plan: NewTopicPlan, scratch: Scratch
 ) -> tuple[list[Finding], ClockReading | None]:
-    alias, network = target.wire.endpoint.alias, target.wire.network
+    alias, network, admin = view.alias, target.wire.network, ClusterAdmin(target.wire.endpoint)
     second = WireTarget(Wire(target.wire.endpoint, network))
     try:
         for refusal in admin.create_topics([plan]).values():
             return [failed_by(CHECK_REHEARSAL, alias, refusal)], None
         admin.wait_for_leaders({plan.name: plan.partitions})
+        nodes = [broker.node_id for broker in view.brokers]
+        network.run(lambda: wait_until_known(target.wire, nodes, plan.name, plan.partitions))
         network.run(second.wire.connect)
         rehearsal = Rehearsal(flow, target, second, scratch)
         return network.run(rehearsal.run), rehearsal.reading
     except CausewayError as error:
         return [failed_by(CHECK_REHEARSAL, alias, error)], None
+    except Unreachable as trouble:
+        return [trouble_with(alias, "scratch topic", str(trouble))], None
     finally:
         second.wire.disconnect()
 
