@@ -76,6 +76,7 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
             settings=settings[name],
         )
         for name, topic in found.items()
+        if name in settings
     }
 
 
@@ -140,7 +141,11 @@ async def _settings(
         include_documentation=False,
     )
     answer = await wire.send(request, wire.any_node() if node is None else node)
-    return {result.resource_name: _values(wire, result) for result in answer.results}
+    return {
+        result.resource_name: _values(wire, result)
+        for result in answer.results
+        if result.error_code != Code.UNKNOWN_TOPIC_OR_PARTITION  # this broker doesn't know it yet
+    }
 
 
 def _values(wire: Wire, result: Any) -> dict[str, str] | None:

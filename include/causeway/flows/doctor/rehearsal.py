@@ -103,6 +103,8 @@ class Rehearsal:
 
     async def _transaction(self) -> Finding:
         self._topic_id = (await self._first.wire.topics([self._scratch.topic]))[self._scratch.topic].topic_id
+        for tp in (self._data, self._map, self._untouched):
+            await self._settled(tp)  # metadata names a leader a moment before it feels like one
         self._old = owner = await self._first.claim(
             self._scratch.transactional_id, timeout_ms=self._timeout_ms
         )
