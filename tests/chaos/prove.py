@@ -8,6 +8,7 @@ A campaign that fails writes nothing, and ends with its seed and everything that
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import random
 import shutil
@@ -26,11 +27,13 @@ from causeway.lab.record import NEWEST_KAFKA, ClusterSpec
 from tests.chaos.campaign import BROKER_SETTINGS, Campaign, CampaignFailed
 from tests.chaos.proof import Proof
 from tests.chaos.schedule import FULL, OLD_BROKER_FULL, Size
+from tests.follow.measure import follow_fresh
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs/proof.md"
 _MUTATIONS = Path(__file__).with_name("mutations.md")
 _OLD_KAFKA = "3.9.2"
+_FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ def main(arguments: list[str]) -> int:
         Part(f"Kafka {_OLD_KAFKA} (transactions v1)", _OLD_KAFKA, options.seed + 1, OLD_BROKER_FULL),
     )
     try:
+        following = _follow(folder / "follow")
         proofs = [_play(part, folder / part.kafka_version) for part in parts]
     except CampaignFailed as failure:
         print(failure)
@@ -59,7 +63,7 @@ def main(arguments: list[str]) -> int:
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    _PAGE.write_text(_page(list(zip(parts, proofs, strict=True)), options.seed), encoding="utf-8")
+    _PAGE.write_text(_page(list(zip(parts, proofs, strict=True)), options.seed, following), encoding="utf-8")
     print(f"proved: {_PAGE.relative_to(_ROOT)}")
     return 0
 
@@ -81,11 +85,19 @@ def _play(part: Part, folder: Path) -> Proof:
         target.stop()
 
 
+def _follow(folder: Path) -> str:
+    print(f"following a source of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s", flush=True)
+    folder.mkdir(parents=True)
+    found = follow_fresh(folder, seconds=_FOLLOWED_SECONDS, records_per_second=_FOLLOWED_PER_SECOND)
+    print(f"followed: {found}", flush=True)
+    return str(found)
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _page(parts: list[tuple[Part, Proof]], seed: int) -> str:
+def _page(parts: list[tuple[Part, Proof]], seed: int, following: str) -> str:
     versions = (
         f"Causeway {__version__}, Spark {pyspark.__version__}, Python {platform.python_version()}, "
         f"librdkafka {confluent_kafka.libversion()[0]}"
@@ -107,6 +119,12 @@ timestamp, key, value and headers, partition by partition and in order:
 - the live `read_uncommitted` reader saw every record, and as many twice as the last run's report says.
 
 {sections}
+## Following a live source
+
+With `--run-for`, beside a producer of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s: from
+the clock in front of `produce` on the source to the clock behind the poll of a `read_committed` consumer on
+the target. Brokers, producer, reader and Spark share this one machine's {os.cpu_count()} cores. {following}.
+
 {_MUTATIONS.read_text(encoding="utf-8")}"""
 
 

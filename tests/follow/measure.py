@@ -6,9 +6,8 @@ of a `read_committed` consumer on the target, all on one machine. Numbers are re
 
 from __future__ import annotations
 
+import signal
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +19,8 @@ from confluent_kafka import Consumer, TopicPartition
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer, parse_live_value
+from causeway.lab.record import ClusterSpec
+from tests.chaos.processes import Started, start, wait_until
 from tests.integration.spark_flow import environment, flows_file, submit_command
 
 TOPIC = "ticker"
@@ -86,7 +87,7 @@ def follow(
     with LiveProducer(
         source.endpoint(), topic=TOPIC, records_per_second=records_per_second, partitions=_PARTITIONS
     ) as live:
-        run = subprocess.Popen(command, env=environment(connections, folder), stdout=subprocess.DEVNULL)
+        run = start("follow", command, folder / "follow.log", environment(connections, folder))
         try:
             reader = _Reader(target.endpoint(), f"sf.{TOPIC}")
             reader.start()
@@ -95,39 +96,37 @@ def follow(
             time.sleep(_WARM_SECONDS + seconds)
             delivered = live.stop()
             _wait_until(lambda: sum(map(len, reader.numbers.values())) >= delivered, run)
+            _kill_the_jvm(run)
         finally:
-            run.kill()
-            run.wait()
+            run.kill_all()
     reader.stopping.set()
     reader.join(20)
     warm = [latency for at, latency in reader.births if at - began > _WARM_SECONDS * 1000]
     return Latencies(delivered, reader.numbers, warm)
 
 
-def _wait_until(is_so: Callable[[], object], run: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert run.poll() is None, f"the run ended with {run.returncode}"
-        assert time.monotonic() < deadline, "waited for two minutes"
-        time.sleep(0.1)
+def _kill_the_jvm(run: Started) -> None:
+    """By now the source is quiet: a driver without its JVM would hold the flow for nothing."""
+    run.send(signal.SIGKILL)
+    run.popen.wait()
+    wait_until(lambda: not run.members(), "the Python driver ends with its JVM", timeout_seconds=30)
 
 
-def main() -> int:
-    """`python -m tests.follow.measure FOLDER`: the full size, for docs."""
-    from causeway.lab.record import ClusterSpec
+def _wait_until(is_so: Callable[[], object], run: Started) -> None:
+    def is_so_or_over() -> bool:
+        assert run.exit_code is None, f"the run ended with {run.exit_code}: {run.output()[-800:]}"
+        return bool(is_so())
 
-    folder = Path(sys.argv[1])
+    wait_until(is_so_or_over, "what was produced to arrive", timeout_seconds=120)
+
+
+def follow_fresh(folder: Path, *, seconds: int, records_per_second: int) -> Latencies:
+    """Between two new clusters."""
     source, target = (LabCluster(ClusterSpec(name=name), folder / name) for name in ("sf", "nyc"))
     try:
         source.start()
         target.start()
-        found = follow(source, target, folder, seconds=60, records_per_second=5_000)
+        return follow(source, target, folder, seconds=seconds, records_per_second=records_per_second)
     finally:
         source.stop()
         target.stop()
-    sys.stdout.write(f"follow, 5,000 records/s for a minute: {found}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

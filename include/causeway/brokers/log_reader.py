@@ -48,8 +48,16 @@ class WireLogReader:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
-    async def fetch(
+    def fetch(
         self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
+    ) -> Awaitable[dict[TopicPartition, FetchAnswer]]:
+        started: Awaitable[dict[TopicPartition, FetchAnswer]] = (
+            self.wire.network.selector.call_soon_with_future(self._fetch, wanted, max_bytes, max_wait_ms)
+        )
+        return started
+
+    async def _fetch(
+        self, wanted: Mapping[TopicPartition, FetchFrom], max_bytes: int, max_wait_ms: int
     ) -> dict[TopicPartition, FetchAnswer]:
         share = max(max_bytes // max(len(wanted), 1), _LEAST_PARTITION_BYTES)
 

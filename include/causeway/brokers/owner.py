@@ -81,7 +81,7 @@ class WireOwner:
                 batches = {tp: batch for tp, batch in batches.items() if tp not in answers}
             for response in await self._send_in_line(batches):
                 answers.update(_parse_produce(await response))
-        except (Unreachable, KafkaError) as cause:
+        except (Unreachable, KafkaError, OSError) as cause:
             raise Doubt(f"append to {self._wire.endpoint}: {cause}") from cause
         return answers
 

@@ -29,6 +29,7 @@ from causeway.core.rights import Operation
 _READ_BYTES = 8 << 20
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
+_FRUITLESS_FETCHES = 50
 _FLOWS = TopicPartition(FLOWS_TOPIC, 0)
 
 
@@ -217,28 +218,37 @@ class WireTarget(WireLogReader):
 
     async def _records(self, tp: TopicPartition, start: int, end: int) -> Any:
         """The visible records of `[start, end)`, in order."""
-        at = start
-        topic_id = None
+        at, fruitless = start, 0
         while at < end:
-            if topic_id is None:
-                topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
-            answer = (
-                await self.fetch({tp: FetchFrom(topic_id, at)}, max_bytes=_READ_BYTES, max_wait_ms=100)
-            )[tp]
-            if isinstance(answer, Refused) and answer.code == Code.OFFSET_OUT_OF_RANGE:
-                first = (await self.log_starts([tp]))[tp]
-                at = max(at + 1, first) if isinstance(first, int) else at
+            before, answer = at, await self._fetch_one(tp, at)
+            if isinstance(answer, int):
+                at = answer
                 continue
-            if isinstance(answer, Refused) and answer.code == Code.TOPIC_AUTHORIZATION_FAILED:
-                raise self.wire.lacks_right(tp.topic, Operation.READ)
-            if not isinstance(answer, Fetched):
-                raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
             for head, batch, seen in read_committed(answer.records, answer.aborted, at):
                 if seen is Seen.DATA:
                     for record in decode_records(batch, head):
                         if record.offset >= at:
                             yield record
                 at = head.next_offset
+            fruitless = fruitless + 1 if at == before else 0
+            if fruitless > _FRUITLESS_FETCHES:
+                raise Unreachable(f"{tp} of {self.wire.endpoint} gives nothing from {at} to its end {end}")
+
+    async def _fetch_one(self, tp: TopicPartition, at: int) -> Fetched | int:
+        """The log from `at` on, or where it begins now because the log's cleaner was faster."""
+        topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
+        wanted = {tp: FetchFrom(topic_id, at)}
+        answer = (await self.fetch(wanted, max_bytes=_READ_BYTES, max_wait_ms=100))[tp]
+        match answer:
+            case Fetched():
+                return answer
+            case Refused(code=Code.OFFSET_OUT_OF_RANGE):
+                first = (await self.log_starts([tp]))[tp]
+                if isinstance(first, int) and first > at:
+                    return first
+            case Refused(code=Code.TOPIC_AUTHORIZATION_FAILED):
+                raise self.wire.lacks_right(tp.topic, Operation.READ)
+        raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
 
 
 def _holders(partition: Any) -> list[int] | Refused:

@@ -151,7 +151,7 @@ class Wire:
         """The connection that requests to this node use now; whoever pins it sees it close."""
         try:
             return self._manager.get_connection(node)
-        except kafka_errors.KafkaError as cause:
+        except (kafka_errors.KafkaError, OSError) as cause:
             raise Unreachable(f"node {node} of {self.endpoint}: {cause}") from cause
 
     async def send(self, request: Any, node: int) -> Any:
@@ -162,7 +162,7 @@ class Wire:
         try:
             await self.writable(connection)
             return await connection.send_request(request)
-        except kafka_errors.KafkaError as cause:
+        except (kafka_errors.KafkaError, OSError) as cause:  # TLS trouble is an OSError
             raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
 
     async def writable(self, connection: Any) -> None:

@@ -23,7 +23,7 @@ from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-Kind = Literal["run", "alive", "fence", "pairs", "clusters"]
+Kind = Literal["run", "alive", "ended", "fence", "pairs", "clusters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,9 @@ class Run:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Alive:
     generation: int
-    ended: bool
     at_ms: int
 
 
@@ -70,6 +69,9 @@ class KnownPair:
     source_topic_id: UUID
     target_topic_id: UUID
     partitions: int
+    adopted_at: int = -1
+    """Generation of the last adoption of one of its partitions; -1: none. What the offset map tells of
+    earlier times says nothing about where to go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ class FlowState:
     """Offset of the newest turn; -1: the flow never ran."""
     run: Run | None = None
     alive: Alive | None = None
+    ended: int = -1
+    """Generation of the run that last said that it ended. A sign of life that comes late changes nothing."""
     fence: Fence | None = None
     most_lanes: int = 0
     lanes_varied: bool = False
@@ -92,8 +96,7 @@ class FlowState:
         """The run that holds the flow, if it didn't say that it ended and nothing came after it."""
         if self.run is None or self.run.generation != self.generation:
             return None
-        ended = self.alive is not None and self.alive.generation == self.run.generation and self.alive.ended
-        return None if ended else self.run
+        return None if self.ended == self.run.generation else self.run
 
     @property
     def last_sign_ms(self) -> int:
@@ -123,7 +126,9 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
         case "run":
             return _with_run(state, value, Generation(record.offset))
         case "alive":
-            return replace(state, alive=_alive(value))
+            return replace(state, alive=Alive(_int(value["generation"]), _int(value["at_ms"])))
+        case "ended":
+            return replace(state, ended=_int(value["generation"]))
         case "fence":
             return _with_fence(state, value, Generation(record.offset))
         case "pairs":
@@ -176,16 +181,13 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
     )
 
 
-def _alive(value: dict[str, object]) -> Alive:
-    return Alive(generation=_int(value["generation"]), ended=bool(value["ended"]), at_ms=_int(value["at_ms"]))
-
-
 def _pair(value: dict[str, object]) -> KnownPair:
     return KnownPair(
         source_topic=str(value["source_topic"]),
         source_topic_id=UUID(str(value["source_id"])),
         target_topic_id=UUID(str(value["target_id"])),
         partitions=_int(value["partitions"]),
+        adopted_at=_int(value.get("adopted_at", -1)),
     )
 
 
@@ -209,7 +211,8 @@ def run_record(
 
 
 def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tuple[bytes, bytes]:
-    return _record("alive", flow, {"generation": generation, "ended": ended, "at_ms": at_ms})
+    """A sign of life, or the run's own word that it ended."""
+    return _record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
 
 
 def fence_record(
@@ -227,6 +230,7 @@ def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, b
         "source_id": str(pair.source_topic_id),
         "target_id": str(pair.target_topic_id),
         "partitions": pair.partitions,
+        "adopted_at": pair.adopted_at,
     }
     key, body = _record("pairs", flow, value)
     return key + b"/" + target_topic.encode(), body

@@ -136,9 +136,17 @@ def run_in_front_of(runs: list[Run], assignment: Assignment, target_next: int) -
 
 
 def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
-    """By the map: the run that was mirrored last."""
+    """By the map: the run that was mirrored last; None: the map can't tell where to go on.
+
+    An adoption sets a position without data. What was mirrored before it may lie far from there.
+    """
     ours = _of_these_topics(runs, assignment)
-    return ours[-1] if ours else None
+    return ours[-1] if ours and ours[-1].generation > assignment.adopted_at else None
+
+
+def may_begin_anew(assignment: Assignment, target_end: int) -> bool:
+    """Without position and map: whether nothing was ever written there, for nobody has adopted the topic."""
+    return target_end == 0 and assignment.adopted_at < 0
 
 
 def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:

@@ -2,7 +2,8 @@
 
 Everything that crosses these seams is wire truth (offsets, epochs, codes, raw batches), so that a
 simulated cluster can stand behind them as well as a real one. Awaitables may be started before they
-are awaited: `append` sends at once and its answer is awaited later; that is how requests overlap.
+are awaited: `append` and `fetch` send at once, their answers are awaited later; that is how requests
+overlap.
 
 What an implementation promises
     - Partition-level refusals are values (`Refused`), never exceptions.
@@ -105,10 +106,10 @@ AppendAnswer = Appended | Refused
 
 
 class LogReader(Protocol):
-    async def fetch(
+    def fetch(
         self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
-    ) -> dict[TopicPartition, FetchAnswer]:
-        """Read with isolation `read_committed`; empty answers are left in."""
+    ) -> Awaitable[dict[TopicPartition, FetchAnswer]]:
+        """Read with isolation `read_committed`, asked now; empty answers are left in."""
         ...
 
     async def epoch_ends(

@@ -65,6 +65,8 @@ class RunReport:
     doubts: int = 0
     partitions: dict[TopicPartition, PartitionReport] = field(default_factory=dict)
     """By source partition."""
+    parked_by_plan: frozenset[TopicPartition] = frozenset()
+    """Those that the last plan found standing still: they may be cured without a lane's word."""
     refused_topics: list[dict[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -143,7 +145,8 @@ class RunReport:
             mine.repacked_batches[why] = mine.repacked_batches.get(why, 0) + count
         if row.recopied_from is not None:
             mine.recopied_from = row.recopied_from
-        mine.parked = parked_dict(row.parked)
+        if row.parked is not None or not row.later:  # a lost round says nothing about what stood still
+            mine.parked = parked_dict(row.parked)
         mine.later = row.later
 
 

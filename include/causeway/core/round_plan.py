@@ -5,8 +5,8 @@ A plan is a hint for the lanes and the truth for lag. Pure: everything that it n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
@@ -26,6 +26,7 @@ class PartitionFacts:
     start: StartAt | None
     """Where the flow's start rule begins; None: at the log start."""
     known: bool
+    adopted_at: int = -1
 
     @property
     def source_next(self) -> int:
@@ -98,7 +99,11 @@ def _shrank(facts: PartitionFacts) -> bool:
 
 def _assignment(facts: PartitionFacts) -> Assignment:
     return Assignment(
-        pair=facts.pair, end=SourceOffset(facts.last_stable), start=facts.start, known=facts.known
+        pair=facts.pair,
+        end=SourceOffset(facts.last_stable),
+        start=facts.start,
+        known=facts.known,
+        adopted_at=facts.adopted_at,
     )
 
 
@@ -117,3 +122,13 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
         f"{what} had id {old} when this flow began with it and has {new}",
         f"`causeway adopt {flow} {source_topic} PARTITION OFFSET` once you know where it should go on",
     )
+
+
+def without_joining(plan: RoundPlan, partitions: Collection[TopicPartition]) -> RoundPlan:
+    """The same work, where small batches of these source partitions travel one by one."""
+
+    def one_by_one(task: LaneTask) -> LaneTask:
+        assignments = (replace(a, may_join=a.pair.source not in partitions) for a in task.assignments)
+        return replace(task, assignments=tuple(assignments))
+
+    return replace(plan, tasks=tuple(map(one_by_one, plan.tasks))) if partitions else plan

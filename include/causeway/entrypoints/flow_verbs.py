@@ -14,7 +14,6 @@ from causeway.entrypoints.verbs import Outcome, Request, deployment_of, reason_g
 
 if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
-    from causeway.core.comparison import VerifyReport
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
     from causeway.flows.look import FlowView
@@ -100,9 +99,9 @@ def run(request: Request) -> Outcome:
     from causeway.flows.ownership import Holder
     from causeway.spark import driver
 
-    deployment, flow, source, target = opened(request)
     options = request.options
     seconds = run_for_seconds(options.run_for)
+    deployment, flow, source, target = opened(request)
     if seconds is None and not options.until_caught_up:
         seconds = deployment.schedules[flow.name].run_for_seconds
     holder = _who()
@@ -128,6 +127,7 @@ def run(request: Request) -> Outcome:
 
 
 def verify(request: Request) -> Outcome:
+    from causeway.entrypoints.verdicts import verdict_text, verdicts
     from causeway.flows.verify_mirror import verify_mirror
 
     _, flow, source, target = opened(request)
@@ -146,15 +146,15 @@ def verify(request: Request) -> Outcome:
 
     report = verify_mirror(flow, source, target, on_progress=tell)
     return Outcome(
-        payload=_verdicts(flow, report), text=_verdict_text(flow, report), exit_code=report.exit_code
+        payload=verdicts(flow.name, report), text=verdict_text(flow.name, report), exit_code=report.exit_code
     )
 
 
 def fence(request: Request) -> Outcome:
     from causeway.flows.fence import fence_flow
 
-    _, flow, _, target = opened(request)
     because = reason_given(request.options.because)
+    _, flow, _, target = opened(request)
     done = fence_flow(flow, target, by=_who(), because=because)
     text = (
         f"{flow.name}: {'fenced' if done.changed else 'was fenced already'} (generation {done.generation}); "
@@ -166,8 +166,8 @@ def fence(request: Request) -> Outcome:
 def lift(request: Request) -> Outcome:
     from causeway.flows.fence import lift_fence
 
-    _, flow, _, target = opened(request)
     because = reason_given(request.options.because)
+    _, flow, _, target = opened(request)
     done = lift_fence(flow, target, by=_who(), because=because)
     state = "lifted" if done.changed else "no fence stood"
     return Outcome(payload=_as_dict(done), text=f"{flow.name}: {state} (generation {done.generation})")
@@ -177,17 +177,11 @@ def adopt(request: Request) -> Outcome:
     from causeway.core.identity import TopicPartition
     from causeway.flows.adopt import adopt_partition
 
-    _, flow, source, target = opened(request)
     options = request.options
-    done = adopt_partition(
-        flow,
-        source,
-        target,
-        TopicPartition(options.topic, _number("PARTITION", options.partition)),
-        _number("OFFSET", options.offset),
-        by=_who(),
-        because=reason_given(options.because),
-    )
+    at = TopicPartition(options.topic, _number("PARTITION", options.partition))
+    offset, because = _number("OFFSET", options.offset), reason_given(options.because)
+    _, flow, source, target = opened(request)
+    done = adopt_partition(flow, source, target, at, offset, by=_who(), because=because)
     text = (
         f"{flow.name}: {done.source} goes on at source offset {done.source_offset:,}, "
         f"appended behind {done.target} offset {done.target_offset:,}"
@@ -275,39 +269,6 @@ def _parked(report: dict[str, object]) -> list[dict[str, str]]:
     found = report["parked"]
     assert isinstance(found, list)
     return found
-
-
-def _verdicts(flow: Flow, report: VerifyReport) -> dict[str, object]:
-    return {
-        "flow": flow.name,
-        "equal": report.exit_code == 0,
-        "records_equal": report.records_equal,
-        "partitions": [
-            {
-                "source": str(v.source),
-                "target": str(v.target),
-                "equal": v.equal,
-                "different": v.different,
-                "missing": v.missing,
-                "extra": v.extra,
-                "trouble": v.trouble,
-                "differences": [str(d) for d in v.differences],
-            }
-            for v in report.partitions
-        ],
-    }
-
-
-def _verdict_text(flow: Flow, report: VerifyReport) -> str:
-    headers = ("SOURCE", "TARGET", "EQUAL", "DIFFERENT", "MISSING", "EXTRA")
-    rows = [
-        (str(v.source), str(v.target), v.equal, v.different, v.missing, v.extra) for v in report.partitions
-    ]
-    lines = [table(headers, rows), ""]
-    lines += [f"{v.source}: {v.trouble or v.differences[0]}" for v in report.unequal]
-    verdict = "equal" if report.exit_code == 0 else f"{len(report.unequal)} partitions differ"
-    lines.append(f"{flow.name}: {verdict}; {report.records_equal:,} records compared equal, in order")
-    return "\n".join(lines)
 
 
 def _as_dict(value: object) -> dict[str, object]:

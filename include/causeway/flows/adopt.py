@@ -56,7 +56,10 @@ def adopt_partition(
             )
         except (Unreachable, Doubt, Beaten) as trouble:
             raise ClusterUnreachable(
-                f"adoption of {at}", rule=str(trouble), remedy="run the same command again"
+                f"adoption of {at}",
+                rule=str(trouble),
+                remedy=f"run the same command again; `causeway status {flow.name}` tells whether a fence is "
+                "left standing",
             ) from trouble
 
 
@@ -77,19 +80,20 @@ async def _adopt(
     target, clock = clusters.target, clusters.network
     create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
     generation = await write_fence(target, clock, flow, fenced=True, by=by, because=because)
-    await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
-    if state.source_cluster_id is None:
-        await remember_clusters(
-            target,
-            flow.name,
-            source_id=clusters.source.wire.cluster_id,
-            target_id=target.wire.cluster_id,
-        )
-    await _remember_pair(clusters, flow, pair, state.pairs.get(pair.target.topic))
-    adopted = await _commit(flow, clusters, pair, source_offset, epoch, generation)
-    if state.fence is None:
-        await write_fence(target, clock, flow, fenced=False, by=by, because=because, lifts=generation)
-    return adopted
+    try:
+        await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+        if state.source_cluster_id is None:
+            await remember_clusters(
+                target,
+                flow.name,
+                source_id=clusters.source.wire.cluster_id,
+                target_id=target.wire.cluster_id,
+            )
+        await _remember_pair(clusters, flow, pair, state.pairs.get(pair.target.topic), generation)
+        return await _commit(flow, clusters, pair, source_offset, epoch, generation)
+    finally:  # also if it failed: else the next try would take the fence for somebody else's
+        if state.fence is None:
+            await write_fence(target, clock, flow, fenced=False, by=by, because=because, lifts=generation)
 
 
 async def _pair(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:
@@ -128,12 +132,15 @@ async def _check_offset(clusters: Clusters, pair: Pair, source_offset: int) -> i
     return end.leader_epoch if source_offset == end.offset else -1
 
 
-async def _remember_pair(clusters: Clusters, flow: Flow, pair: Pair, before: KnownPair | None) -> None:
+async def _remember_pair(
+    clusters: Clusters, flow: Flow, pair: Pair, before: KnownPair | None, generation: Generation
+) -> None:
     known = KnownPair(
         source_topic=pair.source.topic,
         source_topic_id=pair.source_topic_id,
         target_topic_id=pair.target_topic_id,
         partitions=max(pair.target.partition + 1, before.partitions if before else 0),
+        adopted_at=generation,
     )
     key, value = pair_record(flow.name, pair.target.topic, known)
     await clusters.target.append_plain(FLOWS_TOPIC, key, value)

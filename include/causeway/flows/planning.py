@@ -214,6 +214,7 @@ async def _read_facts(
                 last_stable=end.offset,
                 start=starts.get(pair.source),
                 known=before is not None and pair.target.partition < before.partitions,
+                adopted_at=before.adopted_at if before else -1,
             )
         )
     return facts

@@ -27,6 +27,9 @@ def take_stock(report: RunReport, plan: RoundPlan, say: Say) -> None:
             )
         mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
         mine.read_back(records, repeats)
+    for tp in report.parked_by_plan - plan.parked.keys():
+        report.partitions[tp].parked = None
+    report.parked_by_plan = frozenset(plan.parked)
     for tp, parked in plan.parked.items():
         mine = _of_idle(report, tp)
         if mine.parked is None:

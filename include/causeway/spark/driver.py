@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -27,7 +28,7 @@ from causeway.core.errors import BadInput, CausewayError
 from causeway.core.report import RunReport
 from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
-from causeway.spark.session import carrier, spark_context
+from causeway.spark.session import SUBMITTED, carrier, spark_context, travels_in_clear
 
 PARKED_EXIT_CODE = 5
 INTERRUPTED_EXIT_CODE = 130
@@ -39,7 +40,6 @@ def main(arguments: Sequence[str]) -> int:
     """Exit codes as in causeway.core.errors."""
     options = _parse(arguments)
     _watch_parent(os.environ)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         deployment = load_flows(options.file)
         deployment.flow(options.flow)
@@ -76,12 +76,18 @@ def run(
 ) -> RunReport:
     """One run of a flow through Spark; the report is on disk before this returns or raises."""
     source, target = endpoints
+    options = replace(options, is_interrupted=_Interruption().was_asked)
 
     def keep(report: RunReport) -> None:
         if report_path is not None:
             write_report(report, report_path)
 
     with spark_context(f"causeway {flow_name}") as context:
+        if (source.secrets or target.secrets) and travels_in_clear(dict(context.getConf().getAll())):
+            say(
+                f"{flow_name}: WARNING: passwords travel to Spark's executors in clear; "
+                "set spark.authenticate and spark.network.crypto.enabled to true"
+            )
         return copy_flow(
             deployment.flow(flow_name),
             source,
@@ -152,8 +158,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _watch_parent(environ: Mapping[str, str]) -> None:
-    """A driver whose Airflow task was killed must not go on beside the task's next try."""
-    if _PARENT_VARIABLE not in environ:
+    """A driver whose Airflow task was killed must not go on beside the task's next try.
+
+    Under `spark-submit` the parent is Spark's JVM: without it a run that follows a quiet source would
+    wait for work that it can't carry, and hold the flow.
+    """
+    if _PARENT_VARIABLE not in environ and SUBMITTED not in environ:
         return
     parent = os.getppid()
 
@@ -165,8 +175,21 @@ def _watch_parent(environ: Mapping[str, str]) -> None:
     threading.Thread(target=watch, name="watch-parent", daemon=True).start()
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Interruption:
+    """Ctrl-C and SIGTERM for the time of a run: both end it in order, and are remembered, because
+    an exception that strikes inside a client's callback may end there."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._interrupt)
+
+    def was_asked(self) -> bool:
+        return self._asked
+
+    def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        self._asked = True
+        raise KeyboardInterrupt
 
 
 def _print(line: str) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,14 +44,16 @@ _FIXED = {
     "spark.redaction.regex": "(?i)secret|password|passwd|token|sasl|ssl|jaas|keytab|passphrase|oauth|private",
 }
 
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+GRACE_SECONDS = 60.0
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a driver that `spark-submit` started."""
 
 
 @contextmanager
 def spark_context(name: str) -> Iterator[SparkContext]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _SUBMITTED in os.environ:
+    if SUBMITTED in os.environ:
         # Before its gateway is up, a SparkConf doesn't know what spark-submit set: everything would look
         # missing, the master too, and a cluster's job would quietly run here.
         SparkContext._ensure_initialized()  # noqa: SLF001 - PySpark's SparkSession does the same
@@ -76,6 +79,8 @@ def carrier(
 
     def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
         payloads = [LanePayload(task, source, target) for task in tasks]
+        watch = threading.Timer(_longest_round_seconds(tasks), context.cancelAllJobs)
+        watch.start()
         try:
             results: list[LaneResult] = (
                 context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
@@ -89,9 +94,24 @@ def carrier(
                     remedy="nothing is lost: run it again",
                 ) from lost
             return [without_rows(task, "doubt", f"Spark lost the round: {_cause(lost)}") for task in tasks]
+        finally:
+            watch.cancel()
         return results
 
     return carry
+
+
+def travels_in_clear(conf: Mapping[str, str]) -> bool:
+    """Whether what the driver tells its executors can be read on the network between them."""
+    encrypting = (("spark.authenticate", "spark.network.crypto.enabled"), ("spark.ssl.rpc.enabled",))
+    is_encrypted = any(all(conf.get(key) == "true" for key in keys) for keys in encrypting)
+    return not conf["spark.master"].startswith("local") and not is_encrypted
+
+
+def _longest_round_seconds(tasks: Sequence[LaneTask]) -> float:
+    """Far more than any round takes: a worker that is frozen for good must not hold its run for ever."""
+    lanes = sum(task.limits.lane_seconds for task in tasks)
+    return lanes + 2 * max(task.limits.transaction_timeout_ms for task in tasks) / 1000 + GRACE_SECONDS
 
 
 def _is_gone(context: SparkContext) -> bool:

@@ -101,6 +101,11 @@ def test_the_end_of_an_older_run_does_not_end_the_newest():
     assert state.last_sign_ms == 1_000
 
 
+def test_a_sign_of_life_that_comes_late_does_not_wake_a_run_that_ended():
+    assert after(run(), alive(10, ended=True), alive(10)).running is None
+    assert after(run(), alive(10, ended=True), run(), alive(12)).running is not None
+
+
 def test_the_last_sign_is_the_beginning_until_the_run_says_more():
     assert after(run(at_ms=700)).last_sign_ms == 700
     assert after(run(at_ms=700), alive(10, at_ms=900)).last_sign_ms == 900

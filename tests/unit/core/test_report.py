@@ -93,6 +93,13 @@ def test_a_partition_that_goes_on_is_parked_no_more():
     assert run.partitions[A].later == ""
 
 
+def test_a_lost_round_says_nothing_about_what_stood_still():
+    run = report()
+    run.fold([result(row(parked=PARKED))])
+    run.fold([result(row(later="Spark lost the round"), outcome="doubt")])
+    assert [p.source for p in run.parked] == ["orders-0"]
+
+
 def test_a_tail_that_was_copied_again_stays_told():
     run = report()
     run.fold([result(row(recopied_from=0))])

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from causeway.core.identity import Pair, TopicPartition
+from causeway.core.lane_task import Parked, ParkReason
 from causeway.core.position import Position
 from causeway.core.report import RunReport
 from causeway.core.round_plan import PartitionFacts, RoundPlan
@@ -54,3 +55,24 @@ def test_a_partition_that_waited_first_counts_from_its_first_position():
     assert said == ["f: waits t-0: LEADER_NOT_AVAILABLE"]
     assert mine.records == 0
     assert mine.partitions[SOURCE].target == "sf.t-0"
+
+
+def test_what_a_plan_parked_is_free_again_once_a_plan_says_so():
+    mine, parked = report(), Parked(ParkReason.TARGET_RECREATED, "facts", "remedy")
+    take_stock(mine, plan_with(1_000), print)
+    take_stock(mine, RoundPlan(tasks=(), partitions=(), parked={SOURCE: parked}), print)
+    assert [p.source for p in mine.parked] == [str(SOURCE)]
+
+    take_stock(mine, plan_with(1_000), print)
+
+    assert mine.parked == []
+
+
+def test_what_a_lane_parked_stays_parked_until_a_lane_says_more():
+    mine = report()
+    take_stock(mine, plan_with(1_000), print)
+    mine.partitions[SOURCE].parked = {"reason": "batch refused by the target"}
+
+    take_stock(mine, plan_with(1_000), print)
+
+    assert [p.source for p in mine.parked] == [str(SOURCE)]

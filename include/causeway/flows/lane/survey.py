@@ -17,6 +17,7 @@ from causeway.core.lane_rules import (
     judge_position,
     judge_source_lineage,
     last_run,
+    may_begin_anew,
     position_lost,
     refusal_of_rights,
     source_cut,
@@ -134,8 +135,8 @@ class Survey:
                     producer_id=-1,
                     time_ms=0,
                 )
-            elif isinstance(end := ends[tp], LogEnd) and end.offset == 0:
-                rebuilt[tp] = None  # nothing was ever written there: it begins by the start rule
+            elif isinstance(end := ends[tp], LogEnd) and may_begin_anew(assignment, end.offset):
+                rebuilt[tp] = None  # by the start rule
             else:
                 self.park(tp, position_lost(self._task.flow, assignment))
         return rebuilt

@@ -1,0 +1,57 @@
+"""What a comparison found, for people and for machines: also what could not be compared."""
+
+from __future__ import annotations
+
+from causeway.core.comparison import PartitionVerdict, VerifyReport
+from causeway.entrypoints.tables import table
+
+_HEADERS = ("SOURCE", "TARGET", "EQUAL", "DIFFERENT", "MISSING", "EXTRA", "GONE", "BEHIND")
+
+
+def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
+    return {
+        "flow": flow,
+        "equal": report.exit_code == 0,
+        "records_equal": report.records_equal,
+        "records_gone": sum(map(_gone, report.partitions)),
+        "offsets_behind": sum(v.behind for v in report.partitions),
+        "partitions": [
+            {
+                "source": str(v.source),
+                "target": str(v.target),
+                "equal": v.equal,
+                "different": v.different,
+                "missing": v.missing,
+                "extra": v.extra,
+                "gone_on_source": v.gone_on_source,
+                "gone_on_target": v.gone_on_target,
+                "behind": v.behind,
+                "trouble": v.trouble,
+                "differences": [str(d) for d in v.differences],
+            }
+            for v in report.partitions
+        ],
+    }
+
+
+def verdict_text(flow: str, report: VerifyReport) -> str:
+    rows = [
+        (str(v.source), str(v.target), v.equal, v.different, v.missing, v.extra, _gone(v), v.behind)
+        for v in report.partitions
+    ]
+    lines = [table(_HEADERS, rows), ""]
+    lines += [f"{v.source}: {v.trouble or v.differences[0]}" for v in report.unequal]
+    gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
+    if gone:
+        lines.append(f"{flow}: {gone:,} records can't be compared, retention took them on one side")
+    if behind:
+        lines.append(f"{flow}: {behind:,} source offsets behind the last mirrored record aren't judged")
+    verdict = "equal" if report.exit_code == 0 else f"{len(report.unequal)} partitions differ"
+    if report.exit_code == 0 and gone and not report.records_equal:
+        verdict = "nothing left that can be compared"
+    lines.append(f"{flow}: {verdict}; {report.records_equal:,} records compared equal, in order")
+    return "\n".join(lines)
+
+
+def _gone(verdict: PartitionVerdict) -> int:
+    return verdict.gone_on_source + verdict.gone_on_target

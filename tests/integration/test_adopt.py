@@ -1,0 +1,111 @@
+"""Adopting one partition says nothing about its siblings, nor about what the map knew before."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from causeway.core.errors import NotAuthorized
+from causeway.core.identity import TopicPartition
+from causeway.core.report import RunReport
+from causeway.flows.adopt import Adopted, adopt_partition
+from causeway.flows.look import look_at_flow
+from causeway.lab.clients import admin_client
+from causeway.lab.cluster import LabCluster
+from tests.integration.inline_flow import (
+    InlineFlow,
+    create_topic,
+    delete_topic,
+    mirror_of,
+    named,
+    topic_ends,
+    write,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def runs(sf: LabCluster, nyc: LabCluster) -> InlineFlow:
+    name = uuid.uuid4().hex[:8]
+    return InlineFlow(mirror_of(f"adopts_{name}", f"adopts-{name}"), named(sf, "sf"), named(nyc, "nyc"))
+
+
+def topic_of(runs: InlineFlow) -> str:
+    return runs.flow.name.replace("_", "-")
+
+
+def adopt(runs: InlineFlow, partition: int, offset: int) -> Adopted:
+    at = TopicPartition(topic_of(runs), partition)
+    return adopt_partition(runs.flow, runs.source, runs.target, at, offset, by="a test", because="it is one")
+
+
+def reasons(report: RunReport) -> dict[str, str]:
+    return {p.source: p.parked["reason"] for p in report.parked if p.parked}
+
+
+def test_siblings_in_a_recreated_topic_stay_parked(runs: InlineFlow, sf: LabCluster, nyc: LabCluster) -> None:
+    topic = topic_of(runs)
+    create_topic(sf, topic, 2)
+    for partition in (0, 1):
+        write(sf, topic, 30, partition)
+    assert runs.run().records == 60
+    delete_topic(nyc, f"sf.{topic}")
+    create_topic(nyc, f"sf.{topic}", 2)
+    adopt(runs, 0, 20)
+
+    report = runs.run()
+
+    assert reasons(report) == {f"{topic}-1": "position lost"}
+    ends = topic_ends(nyc)
+    assert ends[f"sf.{topic}", 0] == (0, 11)  # ten records and the transaction's marker
+    assert ends[f"sf.{topic}", 1] == (0, 0)
+    adopt(runs, 1, 30)
+    assert reasons(runs.run()) == {}
+
+
+def test_an_adoption_that_expired_is_not_replaced_by_what_the_map_knew_before(
+    runs: InlineFlow, sf: LabCluster, nyc: LabCluster
+) -> None:
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    write(sf, topic, 30)
+    runs.run()
+    write(sf, topic, 30)
+    adopt(runs, 0, 60)  # a person decided to leave these thirty out
+    forget_positions(nyc, runs.flow.group)
+    write(sf, topic, 5)
+
+    assert reasons(runs.run()) == {f"{topic}-0": "position lost"}
+    adopt(runs, 0, 60)
+    assert runs.run().records == 5
+    forget_positions(nyc, runs.flow.group)
+    write(sf, topic, 7)
+    assert runs.run().records == 7, "what was mirrored behind the adoption is in the map"
+
+
+def test_an_adoption_that_fails_leaves_no_fence(
+    sf: LabCluster, nyc: LabCluster, runs: InlineFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    create_topic(nyc, f"sf.{topic}")
+    write(sf, topic, 3)
+    denied = NotAuthorized("group", value=runs.flow.group, rule="a right was taken away just now")
+
+    async def refuse(*_: object) -> None:
+        raise denied
+
+    with monkeypatch.context() as broken:
+        broken.setattr("causeway.flows.adopt._commit", refuse)
+        with pytest.raises(NotAuthorized):
+            adopt(runs, 0, 0)
+    assert look_at_flow(runs.flow, runs.source, runs.target).state.fence is None
+    adopt(runs, 0, 1)
+    assert runs.run().records == 2
+
+
+def forget_positions(cluster: LabCluster, group: str) -> None:
+    admin = admin_client(cluster.endpoint())
+    admin.delete_consumer_groups([group])[group].result(20)
