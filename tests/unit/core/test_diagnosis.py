@@ -145,6 +145,15 @@ def test_v1_whose_verification_can_not_be_seen_is_not_taken_for_granted() -> Non
     assert found.result is Result.WARN
 
 
+def test_v1_on_a_broker_that_never_heard_of_verification_is_refused() -> None:
+    view = nyc()
+    old = {name: value for name, value in GOOD.items() if "verification" not in name}
+    one_old = (*view.brokers[:2], replace(view.brokers[2], settings=old))
+    found = judge_transactions(replace(view, brokers=one_old, finalized={}, supported={}))
+    assert (found.result, found.exit_code) == (Result.FAILED, 3)
+    assert "older than Kafka 3.6" in found.finding
+
+
 # Identity and clocks
 
 

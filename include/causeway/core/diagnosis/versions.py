@@ -17,7 +17,7 @@ _READING = {"Fetch": (1, 13), "ListOffsets": (2, 5), "Metadata": (3, 10), "Offse
 _WRITING = {
     "OffsetFetch": (9, 7),
     "InitProducerId": (22, 3),
-    "AddPartitionsToTxn": (24, 4),  # came with 3.6, as the verification of transactions did
+    "AddPartitionsToTxn": (24, 4),  # what brokers ask the coordinator with, when they verify a transaction
     "TxnOffsetCommit": (28, 3),
     "DescribeProducers": (61, 0),
 }
@@ -70,7 +70,15 @@ def judge_transactions(view: ClusterView) -> Finding:
             f"v1: the brokers know v2, but {_FEATURE} {level} is finalized: a lane claims again each time",
             f"kafka-features.sh upgrade --feature {_FEATURE}={_V2}",
         )
-    if not view.values(VERIFICATION):
+    if view.settings is not None and len(view.values(VERIFICATION)) < len(view.brokers):
+        return failed(
+            CHECK_TRANSACTIONS,
+            view.alias,
+            f"v1, and a broker doesn't know {VERIFICATION}: it is older than Kafka 3.6",
+            f"upgrade {view.alias} to Kafka 3.6 or newer, every broker of it",
+            IncompatibleBroker,
+        )
+    if view.settings is None:
         return warn(
             CHECK_TRANSACTIONS,
             view.alias,
