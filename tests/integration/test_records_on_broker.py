@@ -292,8 +292,7 @@ def _copy_repacked(raw, copy, batches, *, reasons):
         if isinstance(way, Repack):
             assert set(way.reasons) <= reasons
         result = repack(
-            batch,
-            head,
+            [(head, batch)],
             first_wanted=0,
             producer_id=producer_id,
             producer_epoch=epoch,

@@ -87,7 +87,7 @@ def varint(value):
 def test_a_repack_keeps_what_is_wanted_and_says_where_it_came_from(records, codec, base, skipped):
     ((head, batch),) = split_batches(thinned(records, codec, base))
     wanted = [r for r in records if r.offset >= skipped]
-    result = repack(batch, head, first_wanted=base + skipped, **OURS)
+    result = repack([(head, batch)], first_wanted=base + skipped, **OURS)
     if not wanted:
         assert result is None
         return
@@ -141,7 +141,7 @@ def test_damage_under_a_right_checksum_is_corrupt_or_records(records, codec, pla
         check_crc(batch, head)
         decode_records(batch, head, limit_bytes=LIMIT_BYTES)
         choose_way(head, first_wanted=0)
-        repack(batch, head, first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS)
+        repack([(head, batch)], first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS)
     except CorruptBatch:
         return
 
@@ -156,7 +156,7 @@ def test_damaged_records_in_sound_compression_are_corrupt_or_records(records, co
     ((head, batch),) = split_batches(sealed(data))
     for attempt in (
         lambda: decode_records(batch, head, limit_bytes=LIMIT_BYTES),
-        lambda: repack(batch, head, first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS),
+        lambda: repack([(head, batch)], first_wanted=0, limit_bytes=LIMIT_BYTES, **OURS),
         lambda: is_control_marker(batch),
     ):
         try:

@@ -23,7 +23,7 @@ from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-Kind = Literal["run", "alive", "fence", "pairs", "clusters"]
+Kind = Literal["run", "alive", "ended", "fence", "pairs", "clusters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,9 @@ class Run:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Alive:
     generation: int
-    ended: bool
     at_ms: int
 
 
@@ -81,6 +80,8 @@ class FlowState:
     """Offset of the newest turn; -1: the flow never ran."""
     run: Run | None = None
     alive: Alive | None = None
+    ended: int = -1
+    """Generation of the run that last said that it ended. A sign of life that comes late changes nothing."""
     fence: Fence | None = None
     most_lanes: int = 0
     lanes_varied: bool = False
@@ -95,8 +96,7 @@ class FlowState:
         """The run that holds the flow, if it didn't say that it ended and nothing came after it."""
         if self.run is None or self.run.generation != self.generation:
             return None
-        ended = self.alive is not None and self.alive.generation == self.run.generation and self.alive.ended
-        return None if ended else self.run
+        return None if self.ended == self.run.generation else self.run
 
     @property
     def last_sign_ms(self) -> int:
@@ -126,7 +126,9 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
         case "run":
             return _with_run(state, value, Generation(record.offset))
         case "alive":
-            return _with_alive(state, _alive(value))
+            return replace(state, alive=Alive(_int(value["generation"]), _int(value["at_ms"])))
+        case "ended":
+            return replace(state, ended=_int(value["generation"]))
         case "fence":
             return _with_fence(state, value, Generation(record.offset))
         case "pairs":
@@ -179,18 +181,6 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
     )
 
 
-def _with_alive(state: FlowState, alive: Alive) -> FlowState:
-    """A sign of life that was on its way when its run said that it ended opens nothing (invariant C)."""
-    before = state.alive
-    if before is not None and before.ended and before.generation == alive.generation:
-        return state
-    return replace(state, alive=alive)
-
-
-def _alive(value: dict[str, object]) -> Alive:
-    return Alive(generation=_int(value["generation"]), ended=bool(value["ended"]), at_ms=_int(value["at_ms"]))
-
-
 def _pair(value: dict[str, object]) -> KnownPair:
     return KnownPair(
         source_topic=str(value["source_topic"]),
@@ -221,7 +211,8 @@ def run_record(
 
 
 def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tuple[bytes, bytes]:
-    return _record("alive", flow, {"generation": generation, "ended": ended, "at_ms": at_ms})
+    """A sign of life, or the run's own word that it ended."""
+    return _record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
 
 
 def fence_record(

@@ -32,6 +32,8 @@ class Assignment:
     """Whether an earlier run of this flow has already written this pair of topics."""
     adopted_at: int = -1
     """Generation of the last adoption in this pair of topics; -1: none."""
+    may_join: bool = True
+    """Whether small batches may travel in one: not once the target refused a joined one for its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ class PartitionRow:
     recopied_from: int | None = None
     """Source offset from which a lost tail of the target was copied again."""
     parked: Parked | None = None
+    may_join: bool = True
+    """False: the target refused joined batches for their size, that of the source's own it may take."""
     later: str = ""
     """A passing reason why this partition waits for the next round."""
 

@@ -2,7 +2,9 @@
 
 Verbatim is the rule. A batch is repacked when a broker would refuse it (holes, old format), when only
 its end is wanted, or when re-addressing it would change what readers see (LogAppendTime: the append
-times that consumers saw on the source become the records' own, CreateTime, timestamps).
+times that consumers saw on the source become the records' own, CreateTime, timestamps). Batches of a
+few records each are joined: a request takes one batch of a partition, whatever is in it, and costs as
+much as thousands of records.
 
 Invariants: the codec stays; offsets, timestamps and bodies of the wanted records stay, in order;
 keys, values and headers aren't read.
@@ -19,7 +21,11 @@ from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES
 from causeway.core.record_frames import Frame, write_batch
 from causeway.core.records import frames_of
 
-RepackReason = Literal["holes", "starts_inside", "log_append_time", "old_format"]
+RepackReason = Literal["holes", "starts_inside", "log_append_time", "old_format", "joined"]
+
+JOINED_BYTES = 256 << 10
+_FEW_RECORDS = 8
+_SMALL_BYTES = 8 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,20 @@ def choose_way(head: BatchHead, *, first_wanted: int) -> Verbatim | Repack:
     return Repack(reasons) if reasons else Verbatim()
 
 
+def reasons_of(heads: Sequence[BatchHead], *, first_wanted: int) -> list[RepackReason]:
+    """Why these batches don't cross verbatim, in alphabetical order."""
+    ways = [choose_way(head, first_wanted=first_wanted) for head in heads]
+    found = {reason for way in ways if isinstance(way, Repack) for reason in way.reasons}
+    return sorted(found | {"joined"} if len(heads) > 1 else found)
+
+
+def is_small(head: BatchHead) -> bool:
+    """Whether sending the batch costs more than taking it apart."""
+    return head.magic == 2 and head.record_count <= _FEW_RECORDS and head.size_bytes <= _SMALL_BYTES
+
+
 def repack(
-    batch: memoryview,
-    head: BatchHead,
+    batches: Sequence[tuple[BatchHead, memoryview]],
     *,
     first_wanted: int,
     producer_id: int,
@@ -67,19 +84,22 @@ def repack(
     base_sequence: int,
     limit_bytes: int = DEFAULT_DECOMPRESSED_LIMIT_BYTES,
 ) -> Repacked | None:
-    """The records from `first_wanted` on as one appendable batch; None if none are left of it.
+    """The records of these batches from `first_wanted` on as one, in the first one's codec; None: no record.
 
     :raises CorruptBatch: the batch can't be read.
     """
     frames = [
-        frame for frame in frames_of(batch, head, limit_bytes=limit_bytes) if frame.offset >= first_wanted
+        frame
+        for head, batch in batches
+        for frame in frames_of(batch, head, limit_bytes=limit_bytes)
+        if frame.offset >= first_wanted
     ]
     if not frames:
         return None
     return Repacked(
         batch=write_batch(
             frames,
-            codec=head.codec,
+            codec=batches[0][0].codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,

@@ -5,13 +5,14 @@ A plan is a hint for the lanes and the truth for lag. Pure: everything that it n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, StartAt
 from causeway.core.lanes import lane_of
+from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
 
 
@@ -27,6 +28,8 @@ class PartitionFacts:
     """Where the flow's start rule begins; None: at the log start."""
     known: bool
     adopted_at: int = -1
+    target_end: LogEnd | None = None
+    """Of the target partition now; None: not known."""
 
     @property
     def source_next(self) -> int:
@@ -89,12 +92,21 @@ def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
     """Something to copy, a first position to commit, or one that would expire (after seven days)."""
     if not isinstance(facts.position, Position):
         return True
-    return facts.lag > 0 or facts.position.is_old(now_ms) or _shrank(facts)
+    return facts.lag > 0 or facts.position.is_old(now_ms) or _shrank(facts) or _target_has_turned(facts)
 
 
 def _shrank(facts: PartitionFacts) -> bool:
     """The source ends before the position: a lane has to say what happened."""
     return facts.last_stable < facts.source_next
+
+
+def _target_has_turned(facts: PartitionFacts) -> bool:
+    """Another leader than the position's, or a shorter log: what is mirrored has to be proved again, also
+    where nothing new waits on the source. A mirror at rest must not lack records until the next one comes."""
+    end, position = facts.target_end, facts.position
+    if end is None or not isinstance(position, Position):
+        return False
+    return end.leader_epoch != position.target_epoch or end.offset < position.target_next
 
 
 def _assignment(facts: PartitionFacts) -> Assignment:
@@ -122,3 +134,13 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
         f"{what} had id {old} when this flow began with it and has {new}",
         f"`causeway adopt {flow} {source_topic} PARTITION OFFSET` once you know where it should go on",
     )
+
+
+def without_joining(plan: RoundPlan, partitions: Collection[TopicPartition]) -> RoundPlan:
+    """The same work, where small batches of these source partitions travel one by one."""
+
+    def one_by_one(task: LaneTask) -> LaneTask:
+        assignments = (replace(a, may_join=a.pair.source not in partitions) for a in task.assignments)
+        return replace(task, assignments=tuple(assignments))
+
+    return replace(plan, tasks=tuple(map(one_by_one, plan.tasks))) if partitions else plan

@@ -20,7 +20,7 @@ from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.progress import Progress
 from causeway.core.report import RunOutcome, RunReport
-from causeway.core.round_plan import RoundPlan
+from causeway.core.round_plan import RoundPlan, without_joining
 from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
     Clusters,
@@ -144,6 +144,7 @@ class _Run:
         self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
+        self._not_joined: set[TopicPartition] = set()
         self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
         self._fruitless_since: float | None = None
@@ -242,7 +243,8 @@ class _Run:
         self._note_refusals(landscape)
         self._landscape = landscape
         known, waiting = self._remembered, self._parked_now()
-        return await plan_round(flow, self.generation, source, target, landscape, known, waiting)
+        plan = await plan_round(flow, self.generation, source, target, landscape, known, waiting)
+        return without_joining(plan, self._not_joined)
 
     def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
         done = prepare_topics(
@@ -323,6 +325,8 @@ class _Run:
     def _note_parked(self, results: list[LaneResult]) -> None:
         again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
         for row in (row for result in results for row in result.rows):
+            if not row.may_join:
+                self._not_joined.add(row.source)
             if row.parked is not None:
                 if row.source not in self._parked_until:
                     self._say(f"{self._flow.name}: parked {row.source}: {row.parked}")

@@ -188,6 +188,7 @@ async def _read_facts(
     partitions = [p.source for p in pairs]
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
+    target_ends = await target.log_ends([p.target for p in pairs])
     fresh = [
         p.source
         for p in pairs
@@ -198,14 +199,9 @@ async def _read_facts(
     for pair in pairs:
         end, log_start = ends[pair.source], log_starts[pair.source]
         if isinstance(end, Refused) or isinstance(log_start, Refused):
-            refused = end if isinstance(end, Refused) else log_start
-            denied = refusal_of_rights(pair.source.topic, "source", refused)
-            if denied is None:
-                later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
-            else:
-                parked[pair.source] = denied
+            _put_off(flow, pair, end if isinstance(end, Refused) else log_start, parked, later)
             continue
-        before = known.get(pair.target.topic)
+        before, there = known.get(pair.target.topic), target_ends[pair.target]
         facts.append(
             PartitionFacts(
                 pair=pair,
@@ -215,9 +211,25 @@ async def _read_facts(
                 start=starts.get(pair.source),
                 known=before is not None and pair.target.partition < before.partitions,
                 adopted_at=before.adopted_at if before else -1,
+                target_end=there if isinstance(there, LogEnd) else None,
             )
         )
     return facts
+
+
+def _put_off(
+    flow: Flow,
+    pair: Pair,
+    refused: object,
+    parked: dict[TopicPartition, Parked],
+    later: dict[TopicPartition, str],
+) -> None:
+    """What the source didn't say is a missing right, or passes."""
+    denied = refusal_of_rights(pair.source.topic, "source", refused)
+    if denied is None:
+        later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
+    else:
+        parked[pair.source] = denied
 
 
 def _has_grown(pair: Pair, known: KnownPair | None) -> bool:

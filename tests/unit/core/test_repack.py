@@ -8,7 +8,7 @@ from causeway.core.batches import check_crc, rebase, split_batches
 from causeway.core.codecs import Codec, compress
 from causeway.core.record_frames import Frame, write_batch
 from causeway.core.records import Record, decode_records, encode_batch
-from causeway.core.repack import Repack, Verbatim, choose_way, repack
+from causeway.core.repack import Repack, Verbatim, choose_way, is_small, reasons_of, repack
 from causeway.core.wire import read_varint
 
 OURS = {"producer_id": 77, "producer_epoch": 5, "base_sequence": 11}
@@ -73,7 +73,7 @@ def test_each_reason_to_repack_is_named():
 @pytest.mark.parametrize("codec", Codec)
 def test_holes_close_and_records_stay(codec):
     batch, head = source_batch([500, 501, 504, 507, 508], codec=codec, last=510)
-    result = repack(batch, head, first_wanted=0, **OURS)
+    result = repack([(head, batch)], first_wanted=0, **OURS)
     assert result.segments == ((500, 2), (504, 1), (507, 2))
     assert (result.record_count, result.first_timestamp, result.max_timestamp) == (5, 1_000, 1_008)
     ours, records = appended(result.batch)
@@ -85,7 +85,7 @@ def test_holes_close_and_records_stay(codec):
 
 def test_records_below_the_wanted_offset_stay_behind():
     batch, head = source_batch([500, 501, 504, 507, 508])
-    result = repack(batch, head, first_wanted=502, **OURS)
+    result = repack([(head, batch)], first_wanted=502, **OURS)
     assert result.segments == ((504, 1), (507, 2))
     assert [r.key for r in appended(result.batch)[1]] == [b"k4", b"k7", b"k8"]
     assert (result.first_timestamp, result.max_timestamp) == (1_004, 1_008)
@@ -93,13 +93,13 @@ def test_records_below_the_wanted_offset_stay_behind():
 
 def test_nothing_left_is_none():
     batch, head = source_batch([500, 501], last=510)
-    assert repack(batch, head, first_wanted=502, **OURS) is None
-    assert repack(*source_batch([], last=510), first_wanted=0, **OURS) is None
+    assert repack([(head, batch)], first_wanted=502, **OURS) is None
+    assert repack([source_batch([], last=510)[::-1]], first_wanted=0, **OURS) is None
 
 
 def test_append_times_become_the_records_own():
     batch, head = source_batch([500, 501], attributes=8, max_timestamp=9_999)
-    result = repack(batch, head, first_wanted=0, **OURS)
+    result = repack([(head, batch)], first_wanted=0, **OURS)
     ours, records = appended(result.batch)
     assert [r.timestamp_ms for r in records] == [9_999, 9_999]
     assert (ours.base_timestamp, ours.max_timestamp) == (9_999, 9_999)
@@ -111,7 +111,7 @@ def test_append_times_become_the_records_own():
 def test_old_formats_become_new_ones_with_their_codec(codec, magic):
     inner = [message(offset, None, b"v%d" % offset, magic=magic, timestamp=offset) for offset in (6, 8, 9)]
     ((head, batch),) = split_batches(wrapped(9, inner, codec, magic=magic, timestamp=9))
-    result = repack(batch, head, first_wanted=7, **OURS)
+    result = repack([(head, batch)], first_wanted=7, **OURS)
     ours, records = appended(result.batch)
     assert result.segments == ((8, 2),)
     assert ours.codec is codec
@@ -123,9 +123,40 @@ def test_bodies_go_through_unread():
     """A body that no decoder accepts is still the writer's own: it isn't ours to refuse."""
     data = write_batch([Frame(0, 5, b"\x07 not a body"), Frame(1, 5, b"")], codec=Codec.LZ4, **OURS)
     ((head, batch),) = split_batches(data)
-    assert repack(batch, head, first_wanted=0, **OURS).batch == data
+    assert repack([(head, batch)], first_wanted=0, **OURS).batch == data
 
 
 def test_repacking_what_could_cross_verbatim_gives_the_same_records():
     batch, head = source_batch([500, 501, 502], codec=Codec.ZSTD)
-    assert appended(repack(batch, head, first_wanted=0, **OURS).batch) == appended(rebase(batch, **OURS))
+    assert appended(repack([(head, batch)], first_wanted=0, **OURS).batch) == appended(rebase(batch, **OURS))
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_small_batches_become_one_in_their_order(codec):
+    batches = [
+        source_batch(offsets, base=offsets[0], codec=codec)[::-1]
+        for offsets in ([500], [501, 502], [507, 509])
+    ]
+    result = repack(batches, first_wanted=0, **OURS)
+    assert result.segments == ((500, 3), (507, 1), (509, 1))
+    ours, records = appended(result.batch)
+    assert ours.codec is codec
+    assert [r.offset for r in records] == [0, 1, 2, 3, 4]
+    single = [r for one in batches for r in appended(repack([one], first_wanted=0, **OURS).batch)[1]]
+    assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in records] == [
+        (r.timestamp_ms, r.key, r.value, r.headers) for r in single
+    ]
+
+
+def test_joined_is_one_reason_beside_the_others():
+    one, thinned = (source_batch(offsets)[1] for offsets in ([500], [500, 502]))
+    assert reasons_of([one], first_wanted=0) == []
+    assert reasons_of([one, one], first_wanted=0) == ["joined"]
+    assert reasons_of([one, thinned], first_wanted=0) == ["holes", "joined"]
+
+
+def test_small_is_few_records_in_few_bytes():
+    assert is_small(source_batch(list(range(500, 508)))[1])
+    assert not is_small(source_batch(list(range(500, 509)))[1])
+    ((old, _),) = split_batches(message(500, b"k", b"v"))
+    assert not is_small(old)

@@ -204,3 +204,49 @@ def test_a_closed_partition_takes_no_more(close):
     it.take(fetched(raw(100)))
     assert it.next_batch() is None
     assert not it.wants_more
+
+
+def heads(batches):
+    return [head.base_offset for head, _ in batches]
+
+
+def test_small_batches_of_one_codec_travel_together_with_the_holes_between_them():
+    it = stream()
+    it.take(
+        fetched(
+            raw(100),
+            raw(101),
+            raw(102, 2, attributes=0x10),
+            raw(104),
+            raw(105, attributes=3),
+            aborted=((102, 1),),
+        )
+    )
+    head, _ = it.next_batch()
+    assert heads(it.small_neighbours(head)) == [101, 102, 104]
+    assert it.next_batch()[0].base_offset == 105
+
+
+def test_a_batch_of_many_records_ends_what_travels_together():
+    it = stream()
+    it.take(fetched(raw(100), raw(101, 900), raw(1001)))
+    head, _ = it.next_batch()
+    assert it.small_neighbours(head) == []
+
+
+def test_holes_at_the_end_are_left_for_the_position_to_move_over():
+    it = stream()
+    it.take(fetched(raw(100), raw(101), raw(102, attributes=0x10), aborted=((102, 1),)))
+    head, _ = it.next_batch()
+    assert heads(it.small_neighbours(head)) == [101]
+    assert heads(it.queue) == [102]
+
+
+def test_what_can_not_be_joined_goes_one_by_one_in_its_old_order():
+    it = stream()
+    it.take(fetched(raw(100), raw(101), raw(102)))
+    head, batch = it.next_batch()
+    it.do_not_join([(head, batch), *it.small_neighbours(head)])
+    for base in (100, 101, 102):
+        head, _ = it.next_batch()
+        assert (head.base_offset, it.small_neighbours(head)) == (base, [])

@@ -17,7 +17,7 @@ Invariants
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from causeway.core.batches import BatchHead, CorruptBatch, rebase
 from causeway.core.codecs import Codec
@@ -42,7 +42,7 @@ from causeway.core.ports import (
 )
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
-from causeway.core.repack import Repack, choose_way, repack
+from causeway.core.repack import Verbatim, choose_way, is_small, reasons_of, repack
 from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal, map_refusal
 from causeway.flows.lane.stream import Sent, Stream
 
@@ -53,6 +53,7 @@ _FETCH_WAIT_MS = 250
 _FRUITLESS_FETCHES = 3
 _CONCURRENT_PAUSE_SECONDS = 0.01
 _CONCURRENT_TRIES = 1_000
+_TOO_LARGE = {Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
 
 Wave = dict[TopicPartition, Sent]
 
@@ -177,12 +178,16 @@ class LaneCopy:
         """The next batch of a partition in the form in which it is appended; None: nothing waits."""
         while (found := stream.next_batch()) is not None:
             head, batch = found
+            together = [found, *stream.small_neighbours(head)] if is_small(head) else [found]
             way = choose_way(head, first_wanted=stream.consumed)
-            if not isinstance(way, Repack):
+            if len(together) == 1 and isinstance(way, Verbatim):
                 return self._verbatim(stream, head, batch)
             try:
-                made = self._repacked(stream, head, batch, way)
+                made = self._repacked(stream, together)
             except CorruptBatch as cause:
+                if len(together) > 1:
+                    stream.do_not_join(together)
+                    continue
                 stream.queue.clear()
                 stream.park_corrupt(cause)
                 return None
@@ -211,19 +216,20 @@ class LaneCopy:
         )
 
     def _repacked(
-        self, stream: Stream, head: BatchHead, batch: memoryview, way: Repack
+        self, stream: Stream, together: Sequence[tuple[BatchHead, memoryview | None]]
     ) -> tuple[Sent, bytes] | None:
         """None: compaction emptied the batch, it is a hole."""
         producer, before, epoch_before = self._owner.producer, stream.consumed, stream.consumed_epoch
+        batches = [(head, batch) for head, batch in together if batch is not None]
         made = repack(
-            batch,
-            head,
+            batches,
             first_wanted=before,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             base_sequence=producer.next_sequence(stream.target),
         )
-        stream.pass_over(head)
+        for head, _ in together:
+            stream.pass_over(head)
         if made is None:
             return None
         producer.take_sequence(stream.target, made.record_count)
@@ -233,9 +239,10 @@ class LaneCopy:
             size_bytes=len(made.batch),
             first_timestamp_ms=made.first_timestamp,
             last_timestamp_ms=made.max_timestamp,
-            repacked_because="+".join(sorted(way.reasons)),
+            repacked_because="+".join(reasons_of([head for head, _ in batches], first_wanted=before)),
             source_before=before,
             epoch_before=epoch_before,
+            is_joined=len(batches) > 1,
         ), made.batch
 
     async def _append_alone(self, wave: Wave, batches: dict[TopicPartition, bytes | bytearray]) -> None:
@@ -277,7 +284,10 @@ class LaneCopy:
             if answer is None:
                 raise Doubt(f"no answer for {tp}")
             if isinstance(answer, Refused):
-                if answer.code == Code.NOT_ENOUGH_REPLICAS and not stream.was_refused:
+                if sent.is_joined and answer.code in _TOO_LARGE and not stream.was_refused:
+                    stream.held_up(sent, f"{tp}: {answer}")
+                    stream.row.may_join = False
+                elif answer.code == Code.NOT_ENOUGH_REPLICAS and not stream.was_refused:
                     stream.held_up(sent, f"{tp}: {answer}")  # nothing was appended; the others go on
                 elif not stream.was_refused:
                     stream.refused(sent, append_refusal(stream.assignment, sent, answer))

@@ -7,6 +7,7 @@ When all appends have been acknowledged, it is the partition's position.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from causeway.core.batches import BatchHead, CorruptBatch
@@ -17,6 +18,7 @@ from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, Pa
 from causeway.core.offset_map import RunBuilder
 from causeway.core.ports import Fetched, FetchFrom
 from causeway.core.position import Position
+from causeway.core.repack import JOINED_BYTES, is_small
 from causeway.flows.lane.survey import Ground
 
 
@@ -33,6 +35,7 @@ class Sent:
     source_before: int
     epoch_before: int
     """Where the partition stays if the target refuses this batch."""
+    is_joined: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class Stream:
         """Has to be committed again, whether or not there is news."""
         self.closed = False
         """Takes no more in this task: parked, or waiting for the next round."""
+        self.may_join = ground.assignment.may_join
         self.was_refused = False
         """The target refused one of its batches in this task."""
         self._flow = task.flow
@@ -127,6 +131,23 @@ class Stream:
         head, batch = self.queue.popleft()
         assert batch is not None
         return head, batch
+
+    def small_neighbours(self, head: BatchHead) -> list[tuple[BatchHead, memoryview | None]]:
+        """What waits behind a small batch and may travel in one with it, with the holes in between."""
+        left, taken = JOINED_BYTES - head.size_bytes, 0
+        for number, (following, batch) in enumerate(self.queue if self.may_join else (), 1):
+            if batch is None:
+                continue
+            left -= following.size_bytes
+            if left < 0 or not is_small(following) or following.codec is not head.codec:
+                break
+            taken = number
+        return [self.queue.popleft() for _ in range(taken)]
+
+    def do_not_join(self, together: Sequence[tuple[BatchHead, memoryview | None]]) -> None:
+        """One of them can't be read: each by itself, so that those in front of it still cross."""
+        self.queue.extendleft(reversed(together))
+        self.may_join = False
 
     def pass_over(self, head: BatchHead) -> None:
         """The batch was handed on, or held nothing that a reader would see."""
@@ -189,7 +210,9 @@ class Stream:
     def has_news(self) -> bool:
         """Whether committing would say anything that isn't committed already."""
         p = self.position
-        return p is None or self.is_due or p.source_next != self.consumed or p.target_next != self.target_next
+        if p is None or self.is_due or p.target_epoch != self.target_epoch:
+            return True  # a new leader was proved: said, it needn't be proved by every round again
+        return p.source_next != self.consumed or p.target_next != self.target_next
 
     def committed(self, position: Position) -> None:
         """The transaction stands: fold it into the row."""
