@@ -6,13 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove demo demo-down lock clean
+.PHONY: help setup check test prove bench demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
-	@$(BIN)/python -m causeway.lab.jars 4.3.1 3.9.2
+	@$(BIN)/python -m causeway.lab.jars kafka-4.3.1 kafka-3.9.2
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
@@ -37,6 +37,12 @@ test: setup ## every test
 
 prove: setup ## exactly once by a hundred faults over five million records: half an hour, writes docs/proof.md
 	@$(BIN)/python -m tests.chaos.prove
+
+SCALE ?= 1
+WORKLOADS ?=
+bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
+	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
+	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
 
 demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 	@$(BIN)/python -m causeway.entrypoints.demo up

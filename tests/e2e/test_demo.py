@@ -37,7 +37,7 @@ class Demo:
     def __init__(self, root: Path) -> None:
         self.root, self.output = root, root / "output.txt"
         (root / ".causeway").mkdir()
-        (root / ".causeway" / "jars").symlink_to(ensure_jars("4.3.1").parent)
+        (root / ".causeway" / "jars").symlink_to(ensure_jars("kafka-4.3.1").parent)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         with self.output.open("wb") as output:

@@ -199,12 +199,7 @@ async def _read_facts(
     for pair in pairs:
         end, log_start = ends[pair.source], log_starts[pair.source]
         if isinstance(end, Refused) or isinstance(log_start, Refused):
-            refused = end if isinstance(end, Refused) else log_start
-            denied = refusal_of_rights(pair.source.topic, "source", refused)
-            if denied is None:
-                later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
-            else:
-                parked[pair.source] = denied
+            _put_off(flow, pair, end if isinstance(end, Refused) else log_start, parked, later)
             continue
         before, there = known.get(pair.target.topic), target_ends[pair.target]
         facts.append(
@@ -220,6 +215,21 @@ async def _read_facts(
             )
         )
     return facts
+
+
+def _put_off(
+    flow: Flow,
+    pair: Pair,
+    refused: object,
+    parked: dict[TopicPartition, Parked],
+    later: dict[TopicPartition, str],
+) -> None:
+    """What the source didn't say is a missing right, or passes."""
+    denied = refusal_of_rights(pair.source.topic, "source", refused)
+    if denied is None:
+        later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
+    else:
+        parked[pair.source] = denied
 
 
 def _has_grown(pair: Pair, known: KnownPair | None) -> bool:

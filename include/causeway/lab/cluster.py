@@ -119,7 +119,7 @@ class LabCluster:
 
     def launch(self, nodes: Iterable[int] | None = None) -> None:
         """Start processes and return at once: several clusters can so come up together."""
-        jars = ensure_jars(self.spec.kafka_version, root=self._root, say=self._say)
+        jars = ensure_jars(f"kafka-{self.spec.kafka_version}", root=self._root, say=self._say)
         running = self._running
         asleep = [self._node(number) for number in nodes or self._nodes if number not in running]
         certificates = self._certificates() if self.spec.security == "SASL_SSL" else None

@@ -1,11 +1,14 @@
-"""Gets Kafka's broker jars: resolved by the Ivy that PySpark bundles, pinned by the lock files beside this.
+"""Gets sets of Kafka's jars: resolved by the Ivy that PySpark bundles, pinned by the lock files beside this.
+
+A set is what one kind of process needs, under the name of its directory and of its lock file: a broker of
+some version, or MirrorMaker 2, which is only measured against and so never fetched by `make setup`.
 
 Invariants:
 (a) a directory of jars holds exactly what its lock file lists, or it isn't there;
 (b) jars that are there and match cost no network;
 (c) two processes never fetch at once.
 
-`python -m causeway.lab.jars 4.3.1 3.9.2` fetches; with `--relock` it writes the lock files anew.
+`python -m causeway.lab.jars kafka-4.3.1` fetches; with `--relock` it writes the lock files anew.
 """
 
 from __future__ import annotations
@@ -23,60 +26,63 @@ from causeway.core.errors import CausewayError
 from causeway.lab.errors import JarsRefused, LabTrouble
 from causeway.lab.places import Say, exclusive, jars_directory, java_executable, project_root, write_whole
 
-# The broker, and what makes it write a log: Kafka's own distribution adds that beside its dependencies.
+# What runs, and what makes it write a log: Kafka's own distribution adds that beside its dependencies.
 MODULES = {
-    "4.3.1": (
+    "kafka-4.3.1": (
         "org.apache.kafka:kafka_2.13:4.3.1",
         "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
     ),
-    "3.9.2": (
+    "kafka-3.9.2": (
         "org.apache.kafka:kafka_2.13:3.9.2",
         "org.slf4j:slf4j-reload4j:1.7.36",
         "ch.qos.reload4j:reload4j:1.2.25",
+    ),
+    "mirror-maker-4.3.1": (
+        "org.apache.kafka:connect-mirror:4.3.1",
+        "org.apache.kafka:connect-runtime:4.3.1",
+        "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
     ),
 }
 _LOCKS = Path(__file__).parent
 _FETCH_SECONDS = 900
 
 
-def ensure_jars(kafka_version: str, *, root: Path | None = None, say: Say = print) -> Path:
-    """The directory with this version's jars, fetched if need be.
+def ensure_jars(name: str, *, root: Path | None = None, say: Say = print) -> Path:
+    """The directory with this set's jars, fetched if need be.
 
     :raises JarsRefused: what is there, or what was fetched, isn't what the lock file says.
-    :raises LabTrouble: an unknown version, no Java, no network.
+    :raises LabTrouble: an unknown set, no Java, no network.
     """
-    lock = read_lock(kafka_version)
+    lock = read_lock(name)
     home = project_root(root)
-    directory = jars_directory(home, kafka_version)
+    directory = jars_directory(home, name)
     if directory.is_dir():
-        verify(directory, lock, lock_name=lock_path(kafka_version).name)
+        verify(directory, lock, lock_name=lock_path(name).name)
         return directory
-    guard = directory.with_name(".fetching")  # for all versions: they share Ivy's download directory
-    with exclusive(
-        guard, waiting=lambda: say(f"jars: another process is fetching Kafka {kafka_version}; waiting")
-    ):
+    guard = directory.with_name(".fetching")  # for all sets: they share Ivy's download directory
+    with exclusive(guard, waiting=lambda: say(f"jars: another process is fetching {name}; waiting")):
         if not directory.is_dir():
-            say(f"jars: fetching Kafka {kafka_version} ({len(lock)} jars, about 45 MB, a minute)")
-            _install(kafka_version, lock, directory)
-            say(f"jars: Kafka {kafka_version} is in {directory}")
+            say(f"jars: fetching {name} ({len(lock)} jars, about a minute)")
+            _install(name, lock, directory)
+            say(f"jars: {name} is in {directory}")
     return directory
 
 
-def lock_path(kafka_version: str) -> Path:
-    return _LOCKS / f"kafka-{kafka_version}.lock"
+def lock_path(name: str) -> Path:
+    return _LOCKS / f"{name}.lock"
 
 
-def read_lock(kafka_version: str) -> dict[str, str]:
+def read_lock(name: str) -> dict[str, str]:
     """File name -> sha256."""
-    if kafka_version not in MODULES:
+    if name not in MODULES:
         raise LabTrouble(
-            "kafka version",
-            value=kafka_version,
+            "set of jars",
+            value=name,
             rule=f"the lab has lock files for {', '.join(MODULES)}",
             remedy="use one of these",
         )
-    lines = lock_path(kafka_version).read_text(encoding="ascii").splitlines()
-    return {name: digest for digest, name in (line.split() for line in lines if line and line[0] != "#")}
+    lines = lock_path(name).read_text(encoding="ascii").splitlines()
+    return {jar: digest for digest, jar in (line.split() for line in lines if line and line[0] != "#")}
 
 
 def verify(directory: Path, lock: dict[str, str], *, lock_name: str) -> None:
@@ -102,12 +108,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _install(kafka_version: str, lock: dict[str, str], directory: Path) -> None:
+def _install(name: str, lock: dict[str, str], directory: Path) -> None:
     """Fetch beside the final place, verify there, then rename: half a set never has the right name."""
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as scratch:
         fetched = Path(scratch) / "jars"
-        retrieve(MODULES[kafka_version], fetched, ivy_home=directory.parents[1] / "ivy")
-        verify(fetched, lock, lock_name=lock_path(kafka_version).name)
+        retrieve(MODULES[name], fetched, ivy_home=directory.parents[1] / "ivy")
+        verify(fetched, lock, lock_name=lock_path(name).name)
         fetched.rename(directory)
 
 
@@ -168,25 +174,25 @@ def _ivy_jar() -> Path:
     return jars[0]
 
 
-def relock(kafka_version: str, *, root: Path | None = None) -> int:
+def relock(name: str, *, root: Path | None = None) -> int:
     """Resolve anew and trust what comes: for a maintainer who raises a version, never for a user."""
-    directory = jars_directory(project_root(root), kafka_version)
+    directory = jars_directory(project_root(root), name)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         fetched = Path(scratch) / "jars"
-        retrieve(MODULES[kafka_version], fetched, ivy_home=directory.parents[1] / "ivy")
+        retrieve(MODULES[name], fetched, ivy_home=directory.parents[1] / "ivy")
         lines = [f"{sha256_of(path)}  {path.name}\n" for path in sorted(fetched.iterdir())]
-    write_whole(lock_path(kafka_version), "".join(lines))
+    write_whole(lock_path(name), "".join(lines))
     shutil.rmtree(directory, ignore_errors=True)
     return len(lines)
 
 
 def main(arguments: list[str]) -> int:
     try:
-        for version in [word for word in arguments if word != "--relock"] or list(MODULES):
+        for name in [word for word in arguments if word != "--relock"] or list(MODULES):
             if "--relock" in arguments:
-                _say(f"jars: {relock(version)} jars of Kafka {version} locked")
-            ensure_jars(version, say=_say)
+                _say(f"jars: {relock(name)} jars of {name} locked")
+            ensure_jars(name, say=_say)
     except CausewayError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

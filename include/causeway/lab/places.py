@@ -1,8 +1,8 @@
 """Where the lab keeps its things, and how it writes them: whole or not at all.
 
     <project root>/.causeway/
-        jars/kafka-4.3.1/     the broker's jars
-        ivy/                  what Ivy downloaded, shared by all versions
+        jars/kafka-4.3.1/     a set of jars: here the broker's
+        ivy/                  what Ivy downloaded, shared by all sets
         lab/                  the clusters of `causeway lab up`, their state and connections
 
 The only reader of the environment in the lab.
@@ -31,8 +31,9 @@ def project_root(given: Path | None = None) -> Path:
     return Path(named).absolute() if named else Path(__file__).resolve().parents[3]
 
 
-def jars_directory(root: Path, kafka_version: str) -> Path:
-    return root / ".causeway" / "jars" / f"kafka-{kafka_version}"
+def jars_directory(root: Path, name: str) -> Path:
+    """Where a set of jars is, by its name in `jars.MODULES`."""
+    return root / ".causeway" / "jars" / name
 
 
 def lab_directory(root: Path) -> Path:

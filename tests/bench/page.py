@@ -1,0 +1,141 @@
+"""docs/benchmarks.md, and the raw numbers beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import confluent_kafka
+import pyspark
+
+from causeway import __version__
+from causeway.lab.places import java_executable
+from causeway.lab.record import NEWEST_KAFKA
+from tests.bench.table import Outcome, markdown
+
+_METHOD = Path(__file__).with_name("method.md")
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+
+def write_page(outcomes: Sequence[Outcome], page: Path = PAGE) -> None:
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(_page(outcomes), encoding="utf-8")
+    page.with_suffix(".json").write_text(raw(outcomes), encoding="utf-8")
+
+
+def raw(outcomes: Sequence[Outcome]) -> str:
+    told = {
+        "machine": machine(),
+        "outcomes": [
+            {
+                "workload": asdict(outcome.workload),
+                "log_bytes": outcome.log_bytes,
+                "limit_seconds": outcome.limit_seconds,
+                "turns": [turn.as_dict() for turn in outcome.turns],
+                "idleness": [asdict(each) for each in outcome.idleness],
+            }
+            for outcome in outcomes
+        ],
+    }
+    return json.dumps(_rounded(told), indent=1) + "\n"
+
+
+def machine() -> dict[str, str | int]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    told = subprocess.run([java_executable(), "-version"], capture_output=True, text=True, check=True).stderr
+    return {
+        "cores": os.cpu_count() or 0,
+        "memory_gigabytes": round(memory / (1 << 30)),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.release()}",
+        "java": told.splitlines()[0],
+        "python": platform.python_version(),
+        "kafka": NEWEST_KAFKA,
+        "spark": pyspark.__version__,
+        "librdkafka": confluent_kafka.libversion()[0],
+        "causeway": __version__,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _rounded(value: object) -> object:
+    match value:
+        case float():
+            return round(value, 3)
+        case dict():
+            return {key: _rounded(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_rounded(each) for each in value]
+        case _:
+            return value
+
+
+def _page(outcomes: Sequence[Outcome]) -> str:
+    sections = "\n".join(_section(outcome) for outcome in outcomes)
+    return (
+        "\n".join(
+            ("# Causeway beside MirrorMaker 2\n", _place(), _METHOD.read_text(encoding="utf-8"), sections)
+        )
+        + f"\n## Nothing to do\n\n{_idle_table(outcomes)}"
+    )
+
+
+def _place() -> str:
+    here = machine()
+    return f"""\
+Written by `make bench` on {here["date"]}; the raw numbers are in `benchmarks.json`. Causeway \
+{here["causeway"]}, Kafka and MirrorMaker {here["kafka"]}, Spark {here["spark"]}, \
+Python {here["python"]}, librdkafka {here["librdkafka"]}, {here["java"]}.
+
+One machine holds everything: {here["cores"]} cores ({here["processor"]}), \
+{here["memory_gigabytes"]} GB, {here["system"]}. The two brokers take their share of it: contenders compete
+with them for the same cores, and the numbers are noisy. Each cell is the mean of the turns, `±` the distance
+between the fastest and the slowest. Ratios say more than rates.
+"""
+
+
+def _section(outcome: Outcome) -> str:
+    work = outcome.workload
+    return f"""\
+## {work.title}
+
+{outcome.log_bytes / 1e6:,.0f} MB of log on the source, {work.value_bytes_in_all / 1e6:,.0f} MB of values. \
+The limit: {", ".join(f"{seconds:.1f}" for seconds in outcome.limit_seconds)} s.
+
+{markdown(outcome)}"""
+
+
+def _idle_table(outcomes: Sequence[Outcome]) -> str:
+    found = [each for outcome in outcomes for each in outcome.idleness]
+    lines = ["| partitions | run, s | run, CPU-s | round, ms | round, CPU-ms |\n|---|---|---|---|---|\n"]
+    lines += [
+        f"| {each.partitions:,} | {each.run_wall_seconds:.1f} | {each.run_cpu_seconds:.1f} "
+        f"| {each.round_wall_seconds * 1000:.0f} | {each.round_cpu_seconds * 1000:.0f} |\n"
+        for each in found
+    ]
+    waiting = [
+        turn.idle_cpu_per_second
+        for outcome in outcomes
+        for turn in outcome.turns
+        if turn.idle_cpu_per_second is not None
+    ]
+    told = f"{min(waiting) * 1000:.0f} to {max(waiting) * 1000:.0f}" if waiting else "no"
+    return (
+        "A run of Causeway that finds everything copied, from the start of spark-submit to its end; and a\n"
+        "round of a run that follows a quiet source, without the pause of 0.2 s behind it.\n\n"
+        + "".join(lines)
+        + f"\nMirrorMaker 2 in the seconds behind its last record: {told} CPU-ms a second.\n"
+    )

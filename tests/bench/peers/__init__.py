@@ -1,0 +1,1 @@
+"""Who is measured, a module each: how it is started, and what its processes are."""

@@ -1,0 +1,163 @@
+"""From measurements to the one table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tests.bench.idle import Idleness
+from tests.bench.turn import Measurement
+from tests.bench.workloads import Workload
+
+YARDSTICK = "MirrorMaker 2, tuned"
+_MEGABYTE, _GIGABYTE = 1e6, 1e9
+_KINDS = ("Python workers", "Python driver", "JVM")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """All turns of all contenders with one workload."""
+
+    workload: Workload
+    log_bytes: int
+    """Of the source's batches, as they lie there."""
+    limit_seconds: tuple[float, ...]
+    turns: tuple[Measurement, ...]
+    idleness: tuple[Idleness, ...] = ()
+
+    def contenders(self) -> list[str]:
+        return list(dict.fromkeys(turn.contender for turn in self.turns))
+
+    def of(self, contender: str) -> list[Measurement]:
+        return [turn for turn in self.turns if turn.contender == contender]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    contender: str
+    records_per_second: float
+    spread: float
+    """Between the turns: largest less smallest, as a share of the mean."""
+    log_megabytes_per_second: float
+    value_megabytes_per_second: float
+    ratio: float | None
+    """To tuned MirrorMaker 2."""
+    share_of_limit: float | None
+    copying_cpu_per_gigabyte: float
+    copying_cpu_by_kind: dict[str, float]
+    starting_seconds: float
+    starting_cpu_seconds: float
+    """Everything that isn't copying: start-up, and the end."""
+    wall_seconds: float
+    peak_megabytes: float
+    peak_by_kind: dict[str, float]
+    repeated: int
+
+
+def rows(outcome: Outcome) -> list[Row]:
+    yardstick = _mean(outcome.of(YARDSTICK), lambda turn: turn.records_per_second)
+    return [_row(outcome, name, yardstick) for name in outcome.contenders()]
+
+
+def _row(outcome: Outcome, contender: str, yardstick: float) -> Row:
+    turns, work = outcome.of(contender), outcome.workload
+    rates = [turn.records_per_second for turn in turns]
+    rate = fmean(rates)
+    gigabytes = work.value_bytes_in_all / _GIGABYTE
+    kinds = list(dict.fromkeys(kind for turn in turns for kind in turn.copying_cpu_seconds))
+    limit = fmean(outcome.limit_seconds) if outcome.limit_seconds else None
+    return Row(
+        contender=contender,
+        records_per_second=rate,
+        spread=(max(rates) - min(rates)) / rate,
+        log_megabytes_per_second=rate / work.records * outcome.log_bytes / _MEGABYTE,
+        value_megabytes_per_second=rate * work.value_bytes / _MEGABYTE,
+        ratio=rate / yardstick if yardstick else None,
+        share_of_limit=rate * limit / work.records if limit else None,
+        copying_cpu_per_gigabyte=_mean(turns, _copying_cpu) / gigabytes,
+        copying_cpu_by_kind={
+            kind: _mean(turns, lambda turn, k=kind: turn.copying_cpu_seconds.get(k, 0.0)) / gigabytes
+            for kind in kinds
+        },
+        starting_seconds=_mean(turns, lambda turn: turn.starting_seconds),
+        starting_cpu_seconds=_mean(turns, lambda turn: max(turn.cpu_seconds - _copying_cpu(turn), 0.0)),
+        wall_seconds=_mean(turns, lambda turn: turn.wall_seconds),
+        peak_megabytes=max(turn.peak_bytes for turn in turns) / _MEGABYTE,
+        peak_by_kind={
+            kind: max(turn.peak_bytes_by_kind.get(kind, 0) for turn in turns) / _MEGABYTE for kind in kinds
+        },
+        repeated=max(turn.repeated for turn in turns),
+    )
+
+
+def _copying_cpu(turn: Measurement) -> float:
+    return sum(turn.copying_cpu_seconds.values())
+
+
+def _mean(turns: Sequence[Measurement], what: Callable[[Measurement], float]) -> float:
+    return fmean(map(what, turns)) if turns else 0.0
+
+
+HEAD = (
+    "contender",
+    "records/s",
+    "±",
+    "MB/s log",
+    "MB/s values",
+    "x tuned MM2",
+    "of the limit",
+    "CPU-s/GB",
+    "of it in",
+    "peak MB",
+    "of it in",
+    "start s",
+    "start CPU-s",
+    "all s",
+    "repeated",
+)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.contender,
+        f"{row.records_per_second:,.0f}",
+        f"{row.spread:.0%}",
+        f"{row.log_megabytes_per_second:,.0f}",
+        f"{row.value_megabytes_per_second:,.0f}",
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        "" if row.share_of_limit is None else f"{row.share_of_limit:.0%}",
+        f"{row.copying_cpu_per_gigabyte:.1f}",
+        _by_kind(row.copying_cpu_by_kind, "{:.1f}"),
+        f"{row.peak_megabytes:,.0f}",
+        _by_kind(row.peak_by_kind, "{:,.0f}"),
+        f"{row.starting_seconds:.1f}",
+        f"{row.starting_cpu_seconds:.1f}",
+        f"{row.wall_seconds:.1f}",
+        f"{row.repeated:,}",
+    )
+
+
+def _by_kind(found: dict[str, float], how: str) -> str:
+    """Only where there are several kinds."""
+    told = [f"{how.format(found[kind])} {kind}" for kind in _KINDS if kind in found]
+    return ", ".join(told) if len(told) > 1 else ""
+
+
+def markdown(outcome: Outcome) -> str:
+    lines = [HEAD, ("---",) * len(HEAD), *map(cells, rows(outcome))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def plain_text(outcome: Outcome) -> str:
+    """The same for a terminal: columns under each other."""
+    lines = [HEAD, *map(cells, rows(outcome))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    return "".join(
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        + "\n"
+        for line in lines
+    )
