@@ -237,10 +237,12 @@ class SimCluster:
             return
         least = log.replicated
         if unclean:
-            least = max(log.start, log.end - random.choice((1, 3, 10, 40)))
+            markers = [b.base for b in log.batches[-12:] if b.commits is not None and b.base >= log.start]
+            reach = max(log.start, log.end - random.choice((1, 3, 10, 40)))
+            least = random.choice([reach, *markers])  # markers are what hurts most
             self.unclean.add(tp)
         before = log.end
-        log.lead_anew(random.choice((least, random.randint(least, log.end))))
+        log.lead_anew(random.choice((least, least, random.randint(least, log.end))))
         log.forget_how_far_replicated(random.random())
         self.loop.note(
             lambda: (

@@ -145,7 +145,7 @@ class Mirror:
         if record.value is not None and record.value.startswith(FOREIGN):
             self.foreign_at = record.offset
             return
-        if self.foreign_at is not None:
+        if self.foreign_at is not None and self.foreign_at >= self.log.start:
             raise Broken(
                 f"{self.target} goes on at {record.offset} behind a foreign record at {self.foreign_at}"
             )

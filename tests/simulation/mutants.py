@@ -22,8 +22,10 @@ from kafka.errors import KafkaError
 from causeway.brokers import owner as owner_module
 from causeway.brokers.owner import WireOwner
 from causeway.core import round_plan
+from causeway.core.isolation import Seen, read_committed
 from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
 from causeway.flows import fence as fence_module
+from causeway.flows import planning as planning_module
 from causeway.flows.lane import run as run_module
 from causeway.flows.lane import survey as survey_module
 from causeway.flows.lane import tail as tail_module
@@ -193,32 +195,69 @@ def _last_run_is_trusted() -> list[Any]:
     return [patch.object(TailCheck, "_prove_last_runs", trust)]
 
 
+def _source_at_rest_is_trusted() -> list[Any]:
+    async def trust(*_: Any) -> frozenset[Any]:
+        return frozenset()
+
+    return [patch.object(planning_module, "_turned_sources", trust)]
+
+
 def _mirror_at_rest_is_trusted() -> list[Any]:
     return [patch.object(round_plan, "_target_has_turned", lambda _: False)]
 
 
+def _first_batch_proves_the_run() -> list[Any]:
+    def glance(answer: Any, first: int, until: int) -> int:
+        seen = next((s for _, _, s in read_committed(answer.records, answer.aborted, first)), None)
+        return first if seen is Seen.ABORTED else until
+
+    return [patch.object(tail_module, "_end_of_one_owner", glance)]
+
+
+def _moving_leader_parks() -> list[Any]:
+    rebuild = Survey._rebuild_positions
+
+    async def park(self: Survey, asked: Any, lost: Any) -> Any:
+        rebuilt = await rebuild(self, asked, lost)
+        for tp in lost:
+            if tp not in rebuilt and self._rows[tp].parked is None:
+                self.park(tp, survey_module.position_lost(self._task.flow, asked[tp]))
+        return rebuilt
+
+    return [patch.object(Survey, "_rebuild_positions", park)]
+
+
 MUTANTS = {
     "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
-    "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 0),
-    "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 0),
-    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 0),
-    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 0),
+    "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
+    "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 94),
+    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 115),
+    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 77),
     "one transaction per epoch": Mutant(
-        "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 0
+        "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 2
     ),
-    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 0),
-    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 0),
+    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 2),
+    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 3),
     "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
-    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 0),
+    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 24),
     "all answers in": Mutant("a transaction is committed without all answers", _answers_are_not_awaited, 0),
     "lost markers": Mutant(
-        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 0
+        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
     ),
     "the map tells": Mutant(
         "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 0
     ),
-    "prove the last run": Mutant("after an election the last run isn't read again", _last_run_is_trusted, 0),
-    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 0),
+    "prove the last run": Mutant(
+        "after an election the last run isn't read again", _last_run_is_trusted, 152
+    ),
+    "a run is one owner's": Mutant(
+        "after an election only the last run's first batch is looked at", _first_batch_proves_the_run, 0
+    ),
+    "a leader that moves": Mutant("a leader that moves is taken for a lost past", _moving_leader_parks, 0),
+    "a source at rest": Mutant(
+        "a source that grew again to where it had been is trusted", _source_at_rest_is_trusted, 176
+    ),
+    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
 }
 
 
@@ -232,6 +271,15 @@ def find(mutant: Mutant, *, most: int = MOST_SEEDS, with_conduct: bool = True) -
             if outcome.failure is not None:
                 return outcome
     return None
+
+
+def found_by() -> list[tuple[str, str]]:
+    """Rule and what found its absence, for docs/proof.md."""
+    found = {mutant.rule: find(mutant) for mutant in MUTANTS.values()}
+    return [
+        (rule, f"seed {outcome.scenario.seed}: {outcome.failure}" if outcome else "nothing")
+        for rule, outcome in found.items()
+    ]
 
 
 def main(names: list[str]) -> int:

@@ -205,7 +205,7 @@ class PartitionLog:
 
     def lead_anew(self, cut_at: int) -> None:
         """An election: the new leader's log ends at `cut_at` or at the batch in front of it."""
-        while self.batches and self.batches[-1].next > max(cut_at, self.start):
+        while self.batches and self.batches[-1].next > cut_at and self.batches[-1].base >= self.start:
             self.batches.pop()
         end = self.batches[-1].next if self.batches else self.start
         if end < self.end:

@@ -30,6 +30,8 @@ class PartitionFacts:
     adopted_at: int = -1
     target_end: LogEnd | None = None
     """Of the target partition now; None: not known."""
+    source_turned: bool = False
+    """The source's log took another turn in front of the position."""
 
     @property
     def source_next(self) -> int:
@@ -92,7 +94,9 @@ def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
     """Something to copy, a first position to commit, or one that would expire (after seven days)."""
     if not isinstance(facts.position, Position):
         return True
-    return facts.lag > 0 or facts.position.is_old(now_ms) or _shrank(facts) or _target_has_turned(facts)
+    if facts.lag > 0 or facts.position.is_old(now_ms):
+        return True
+    return _shrank(facts) or facts.source_turned or _target_has_turned(facts)
 
 
 def _shrank(facts: PartitionFacts) -> bool:

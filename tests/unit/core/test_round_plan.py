@@ -1,3 +1,4 @@
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -101,6 +102,11 @@ def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
 def test_what_has_work(partition):
     assert needs_work(partition, NOW_MS)
     assert len(planned(partition)) == 1
+
+
+def test_a_source_that_turned_has_work_though_nothing_waits_there():
+    assert not needs_work(facts(), NOW_MS)
+    assert needs_work(replace(facts(), source_turned=True), NOW_MS)
 
 
 def test_positions_are_renewed_after_a_day_and_not_before():
