@@ -57,12 +57,16 @@ class WireLogReader:
         return started
 
     async def _fetch(
-        self, wanted: Mapping[TopicPartition, FetchFrom], max_bytes: int, max_wait_ms: int
+        self,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        max_bytes: int,
+        max_wait_ms: int,
+        isolation: int = READ_COMMITTED,
     ) -> dict[TopicPartition, FetchAnswer]:
         share = max(max_bytes // max(len(wanted), 1), _LEAST_PARTITION_BYTES)
 
         async def ask(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FetchAnswer]:
-            request = _fetch_request(wanted, partitions, max_bytes, share, max_wait_ms)
+            request = _fetch_request(wanted, partitions, max_bytes, share, max_wait_ms, isolation)
             answer = await self.wire.send(request, node)
             return self._parse_fetch(answer, wanted, partitions)
 
@@ -203,6 +207,7 @@ def _fetch_request(
     max_bytes: int,
     share: int,
     max_wait_ms: int,
+    isolation: int = READ_COMMITTED,
 ) -> FetchRequest:
     topic_type = FetchRequest.FetchTopic
     by_id: dict[UUID, list[TopicPartition]] = {}
@@ -230,7 +235,7 @@ def _fetch_request(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
-        isolation_level=READ_COMMITTED,
+        isolation_level=isolation,
         session_id=0,
         session_epoch=-1,
         topics=topics,

@@ -9,14 +9,14 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import ProduceRequest
 
-from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
 from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow_state import FlowState, LogRecord, fold
 from causeway.core.identity import TopicPartition
-from causeway.core.isolation import Seen, read_committed
+from causeway.core.isolation import Seen, Undecided, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.naming import FLOWS_TOPIC
@@ -27,6 +27,7 @@ from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
 _READ_BYTES = 8 << 20
+_READ_WAIT_MS = 100
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _FRUITLESS_FETCHES = 50
@@ -153,7 +154,7 @@ class WireTarget(WireLogReader):
             raise self.wire.lacks_right(map_topic, Operation.READ)
         for number in sorted({map_partition(tp, len(described.leaders)) for tp in partitions}):
             tp = TopicPartition(map_topic, number)
-            async for record in self._records(tp, 0, await self._end_of(tp)):
+            async for record in self._committed_records(tp):
                 if record.key is None or record.value is None:
                     continue
                 run = decode_run(record.key, record.value)
@@ -205,10 +206,10 @@ class WireTarget(WireLogReader):
         producer = await init_producer(self.wire, transactional_id, timeout_ms)
         return WireOwner(self.wire, transactional_id, timeout_ms, producer)
 
-    async def _end_of(self, tp: TopicPartition) -> int:
-        """The last stable offset: what is to be read now."""
+    async def _end_of(self, tp: TopicPartition, isolation: int = READ_COMMITTED) -> int:
+        """The last stable offset: what is to be read now; without isolation the end of all that is there."""
         for _ in range(_TRIES):
-            end = (await self.list_offsets({tp: -1}, isolation=READ_COMMITTED))[tp]
+            end = (await self.list_offsets({tp: LATEST}, isolation=isolation))[tp]
             if not isinstance(end, Refused):
                 return end.offset
             if end.code == Code.TOPIC_AUTHORIZATION_FAILED:
@@ -216,29 +217,47 @@ class WireTarget(WireLogReader):
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise Unreachable(f"end of {tp} on {self.wire.endpoint}: {end}")
 
+    async def _committed_records(self, tp: TopicPartition) -> Any:
+        """All that is committed, in order, also behind the open transaction of another lane.
+
+        Lanes share the map's partitions: up to the last stable offset a lane might miss its own last run.
+        """
+        stable = await self._end_of(tp)
+        async for record in self._records(tp, 0, stable):
+            yield record
+        undecided, end = Undecided(), await self._end_of(tp, READ_UNCOMMITTED)
+        async for head, batch, seen in self._batches(tp, stable, end, READ_UNCOMMITTED):
+            for decided, content in undecided.committed_by(head, batch, seen):
+                for record in decode_records(content, decided):
+                    yield record
+
     async def _records(self, tp: TopicPartition, start: int, end: int) -> Any:
         """The visible records of `[start, end)`, in order."""
+        async for head, batch, seen in self._batches(tp, start, end, READ_COMMITTED):
+            if seen is Seen.DATA:
+                for record in decode_records(batch, head):
+                    if record.offset >= start:
+                        yield record
+
+    async def _batches(self, tp: TopicPartition, start: int, end: int, isolation: int) -> Any:
         at, fruitless = start, 0
         while at < end:
-            before, answer = at, await self._fetch_one(tp, at)
+            before, answer = at, await self._fetch_one(tp, at, isolation)
             if isinstance(answer, int):
                 at = answer
                 continue
             for head, batch, seen in read_committed(answer.records, answer.aborted, at):
-                if seen is Seen.DATA:
-                    for record in decode_records(batch, head):
-                        if record.offset >= at:
-                            yield record
+                yield head, batch, seen
                 at = head.next_offset
             fruitless = fruitless + 1 if at == before else 0
             if fruitless > _FRUITLESS_FETCHES:
                 raise Unreachable(f"{tp} of {self.wire.endpoint} gives nothing from {at} to its end {end}")
 
-    async def _fetch_one(self, tp: TopicPartition, at: int) -> Fetched | int:
+    async def _fetch_one(self, tp: TopicPartition, at: int, isolation: int) -> Fetched | int:
         """The log from `at` on, or where it begins now because the log's cleaner was faster."""
         topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
         wanted = {tp: FetchFrom(topic_id, at)}
-        answer = (await self.fetch(wanted, max_bytes=_READ_BYTES, max_wait_ms=100))[tp]
+        answer = (await self._fetch(wanted, _READ_BYTES, _READ_WAIT_MS, isolation))[tp]
         match answer:
             case Fetched():
                 return answer

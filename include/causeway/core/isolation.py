@@ -2,6 +2,9 @@
 
 A broker answers such a fetch with everything up to the last stable offset, and a list of the aborted
 transactions in it: leaving their batches out is the reader's duty, and so ours on both sides.
+
+Behind the last stable offset nobody may look for what is visible; what is *committed* there is told by the
+markers alone (`Undecided`).
 """
 
 from __future__ import annotations
@@ -44,3 +47,25 @@ def read_committed(
             seen = Seen.ABORTED
         if head.next_offset > from_offset:
             yield head, batch, seen
+
+
+class Undecided:
+    """Transactions in a stretch that is read without isolation: their batches are given out at their commit.
+
+    The stretch has to begin at the last stable offset: what was decided in front of it isn't known here.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[tuple[BatchHead, memoryview]]] = {}
+
+    def committed_by(
+        self, head: BatchHead, batch: memoryview, seen: Seen
+    ) -> list[tuple[BatchHead, memoryview]]:
+        """The batches that are committed for good now that this one has been read."""
+        if seen is Seen.MARKER:
+            waiting = self._open.pop(head.producer_id, [])
+            return waiting if is_control_marker(batch) == "commit" else []
+        if not head.is_transactional:
+            return [(head, batch)]
+        self._open.setdefault(head.producer_id, []).append((head, batch))
+        return []

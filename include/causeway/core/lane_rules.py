@@ -135,6 +135,20 @@ def run_in_front_of(runs: list[Run], assignment: Assignment, target_next: int) -
     return ours[-1] if ours else None
 
 
+def open_data_was_committed(
+    runs: list[Run], assignment: Assignment, position: Position | None, last_stable: int, target_end: int
+) -> bool:
+    """Of a transaction of ours that a lost marker left open from `last_stable` on: how it had ended.
+
+    The map has a run for all that was committed; without one it was an attempt that had been aborted. What
+    the map says behind the position is about a tail that was lost before, and written again since.
+    """
+    if position is None:
+        return False
+    run = run_in_front_of(runs, assignment, min(target_end, position.target_next))
+    return run is not None and run.target_first >= last_stable
+
+
 def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
     """By the map: the run that was mirrored last; None: the map can't tell where to go on.
 

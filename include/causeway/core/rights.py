@@ -21,9 +21,13 @@ class Operation(IntEnum):
     READ = 3
     WRITE = 4
     CREATE = 5
+    DELETE = 6
     ALTER = 7
     DESCRIBE = 8
+    CLUSTER_ACTION = 9
     DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
 
     @property
     def word(self) -> str:
@@ -54,9 +58,21 @@ def grant_command(
     principal: str, operation: str, resource: Resource, name: str, *, is_prefix: bool = False
 ) -> str:
     """What an administrator of the cluster types; `--bootstrap-server` and `--command-config` are theirs."""
+    return _acl_command("--add", principal, operation, resource, name, is_prefix=is_prefix)
+
+
+def revoke_command(
+    principal: str, operation: str, resource: Resource, name: str, *, is_prefix: bool = False
+) -> str:
+    return _acl_command("--remove", principal, operation, resource, name, is_prefix=is_prefix)
+
+
+def _acl_command(
+    change: str, principal: str, operation: str, resource: Resource, name: str, *, is_prefix: bool
+) -> str:
     named = "--cluster" if resource == "cluster" else f"--{resource} {name}"
     pattern = " --resource-pattern-type prefixed" if is_prefix else ""
-    return f"kafka-acls.sh --add --allow-principal {principal} --operation {operation} {named}{pattern}"
+    return f"kafka-acls.sh {change} --allow-principal {principal} --operation {operation} {named}{pattern}"
 
 
 def needed_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight, ...]:

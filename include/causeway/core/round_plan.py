@@ -12,6 +12,7 @@ from causeway.core.flow import Flow
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, StartAt
 from causeway.core.lanes import lane_of
+from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
 
 
@@ -27,6 +28,10 @@ class PartitionFacts:
     """Where the flow's start rule begins; None: at the log start."""
     known: bool
     adopted_at: int = -1
+    target_end: LogEnd | None = None
+    """Of the target partition now; None: not known."""
+    source_turned: bool = False
+    """The source's log took another turn in front of the position."""
 
     @property
     def source_next(self) -> int:
@@ -89,12 +94,23 @@ def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
     """Something to copy, a first position to commit, or one that would expire (after seven days)."""
     if not isinstance(facts.position, Position):
         return True
-    return facts.lag > 0 or facts.position.is_old(now_ms) or _shrank(facts)
+    if facts.lag > 0 or facts.position.is_old(now_ms):
+        return True
+    return _shrank(facts) or facts.source_turned or _target_has_turned(facts)
 
 
 def _shrank(facts: PartitionFacts) -> bool:
     """The source ends before the position: a lane has to say what happened."""
     return facts.last_stable < facts.source_next
+
+
+def _target_has_turned(facts: PartitionFacts) -> bool:
+    """Another leader than the position's, or a shorter log: what is mirrored has to be proved again, also
+    where nothing new waits on the source. A mirror at rest must not lack records until the next one comes."""
+    end, position = facts.target_end, facts.position
+    if end is None or not isinstance(position, Position):
+        return False
+    return end.leader_epoch != position.target_epoch or end.offset < position.target_next
 
 
 def _assignment(facts: PartitionFacts) -> Assignment:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from causeway.core.errors import BadInput, CausewayError
 from causeway.entrypoints import flow_verbs, verbs
+from causeway.entrypoints.doctor_verb import add_doctor
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
 INTERRUPTED = 130
@@ -32,6 +33,7 @@ with two real brokers on this machine:
 
   causeway lab up                           start the clusters sf and nyc
   causeway flows                            check flows.yaml and list its flows
+  causeway doctor sf_to_nyc                 are both clusters fit for it? what isn't, and the way out
   causeway plan sf_to_nyc                   what a run would copy; writes nothing
   causeway run sf_to_nyc --until-caught-up  copy it
   causeway verify sf_to_nyc                 compare both clusters, record by record
@@ -183,6 +185,7 @@ def parser() -> ArgumentParser:
     _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
     add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
     add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    add_doctor(add)
     _add_fences(add)
     _add_adopt(add("adopt", flow_verbs.adopt, "say by hand where a partition goes on; for parked ones"))
     return root

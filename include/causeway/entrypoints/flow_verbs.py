@@ -24,7 +24,7 @@ PARKED = 5
 def plan(request: Request) -> Outcome:
     from causeway.flows.look import look_at_flow
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     view = look_at_flow(flow, source, target)
     rows = [*_begin_rows(view), *_partition_rows(view)]
     waiting = sum(int(str(row["lag"])) for row in rows)
@@ -51,7 +51,7 @@ def status(request: Request) -> Outcome:
     from causeway.core.instants import rfc3339
     from causeway.flows.look import look_at_flow
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     view = look_at_flow(flow, source, target)
     rows = _partition_rows(view)
     run, fence = view.state.running, view.state.fence
@@ -101,7 +101,7 @@ def run(request: Request) -> Outcome:
 
     options = request.options
     seconds = run_for_seconds(options.run_for)
-    deployment, flow, source, target = _opened(request)
+    deployment, flow, source, target = opened(request)
     if seconds is None and not options.until_caught_up:
         seconds = deployment.schedules[flow.name].run_for_seconds
     holder = _who()
@@ -130,7 +130,7 @@ def verify(request: Request) -> Outcome:
     from causeway.entrypoints.verdicts import verdict_text, verdicts
     from causeway.flows.verify_mirror import verify_mirror
 
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     last: list[int] = [0]
 
     def tell(progress: object) -> None:
@@ -154,7 +154,7 @@ def fence(request: Request) -> Outcome:
     from causeway.flows.fence import fence_flow
 
     because = reason_given(request.options.because)
-    _, flow, _, target = _opened(request)
+    _, flow, _, target = opened(request)
     done = fence_flow(flow, target, by=_who(), because=because)
     text = (
         f"{flow.name}: {'fenced' if done.changed else 'was fenced already'} (generation {done.generation}); "
@@ -167,7 +167,7 @@ def lift(request: Request) -> Outcome:
     from causeway.flows.fence import lift_fence
 
     because = reason_given(request.options.because)
-    _, flow, _, target = _opened(request)
+    _, flow, _, target = opened(request)
     done = lift_fence(flow, target, by=_who(), because=because)
     state = "lifted" if done.changed else "no fence stood"
     return Outcome(payload=_as_dict(done), text=f"{flow.name}: {state} (generation {done.generation})")
@@ -180,7 +180,7 @@ def adopt(request: Request) -> Outcome:
     options = request.options
     at = TopicPartition(options.topic, _number("PARTITION", options.partition))
     offset, because = _number("OFFSET", options.offset), reason_given(options.because)
-    _, flow, source, target = _opened(request)
+    _, flow, source, target = opened(request)
     done = adopt_partition(flow, source, target, at, offset, by=_who(), because=because)
     text = (
         f"{flow.name}: {done.source} goes on at source offset {done.source_offset:,}, "
@@ -190,7 +190,7 @@ def adopt(request: Request) -> Outcome:
     return Outcome(payload=payload, text=text)
 
 
-def _opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
+def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
     """The flow and its two clusters' endpoints; nothing has been connected yet."""
     from causeway.entrypoints.project import cluster_endpoint
 

@@ -40,5 +40,8 @@ def _cell(value: object) -> str:
             return f"{value:,}"
         case float():
             return f"{value:,.1f}"
-    text = str(value)
+    return one_line(str(value))
+
+
+def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -6,7 +6,7 @@ one for all positions, one to each leader for the ends and one for the starts.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
@@ -20,7 +20,7 @@ from causeway.core.kafka_errors import error_name
 from causeway.core.lane_rules import refusal_of_rights
 from causeway.core.lane_task import Parked, StartAt
 from causeway.core.offset_map import MAP_PARTITIONS
-from causeway.core.ports import LogEnd, Refused
+from causeway.core.ports import EpochEnd, LogEnd, Refused
 from causeway.core.position import Position
 from causeway.core.round_plan import (
     PartitionFacts,
@@ -188,24 +188,21 @@ async def _read_facts(
     partitions = [p.source for p in pairs]
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
+    target_ends = await target.log_ends([p.target for p in pairs])
     fresh = [
         p.source
         for p in pairs
         if not isinstance(positions[p.target], Position) and not _has_grown(p, known.get(p.target.topic))
     ]
     starts = await resolve_start(flow, source, fresh, ends)
+    turned = await _turned_sources(source, pairs, positions, ends)
     facts: list[PartitionFacts] = []
     for pair in pairs:
         end, log_start = ends[pair.source], log_starts[pair.source]
         if isinstance(end, Refused) or isinstance(log_start, Refused):
-            refused = end if isinstance(end, Refused) else log_start
-            denied = refusal_of_rights(pair.source.topic, "source", refused)
-            if denied is None:
-                later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
-            else:
-                parked[pair.source] = denied
+            _put_off(flow, pair, end if isinstance(end, Refused) else log_start, parked, later)
             continue
-        before = known.get(pair.target.topic)
+        before, there = known.get(pair.target.topic), target_ends[pair.target]
         facts.append(
             PartitionFacts(
                 pair=pair,
@@ -215,9 +212,51 @@ async def _read_facts(
                 start=starts.get(pair.source),
                 known=before is not None and pair.target.partition < before.partitions,
                 adopted_at=before.adopted_at if before else -1,
+                target_end=there if isinstance(there, LogEnd) else None,
+                source_turned=pair.source in turned,
             )
         )
     return facts
+
+
+async def _turned_sources(
+    source: WireLogReader,
+    pairs: list[Pair],
+    positions: Mapping[TopicPartition, object],
+    ends: Mapping[TopicPartition, LogEnd | Refused],
+) -> frozenset[TopicPartition]:
+    """Sources that lost what was read of them and grew again to just where they had been: with nothing to
+    copy no lane would look, and the run would call a mirror caught up that shows another history."""
+    reached: dict[TopicPartition, Position] = {}
+    for pair in pairs:
+        position, end = positions[pair.target], ends[pair.source]
+        if not isinstance(position, Position) or not isinstance(end, LogEnd) or position.source_epoch < 0:
+            continue
+        if end.leader_epoch != position.source_epoch and end.offset == position.source_next:
+            reached[pair.source] = position
+    if not reached:
+        return frozenset()
+    found = await source.epoch_ends({tp: position.source_epoch for tp, position in reached.items()})
+    return frozenset(
+        tp
+        for tp, position in reached.items()
+        if isinstance(epoch := found[tp], EpochEnd) and epoch.end < position.source_next
+    )
+
+
+def _put_off(
+    flow: Flow,
+    pair: Pair,
+    refused: object,
+    parked: dict[TopicPartition, Parked],
+    later: dict[TopicPartition, str],
+) -> None:
+    """What the source didn't say is a missing right, or passes."""
+    denied = refusal_of_rights(pair.source.topic, "source", refused)
+    if denied is None:
+        later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
+    else:
+        parked[pair.source] = denied
 
 
 def _has_grown(pair: Pair, known: KnownPair | None) -> bool:

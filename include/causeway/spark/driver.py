@@ -82,6 +82,8 @@ def run(
         if report_path is not None:
             write_report(report, report_path)
 
+    if SUBMITTED not in os.environ:
+        say(f"{flow_name}: starting Spark (some seconds)")
     with spark_context(f"causeway {flow_name}") as context:
         if (source.secrets or target.secrets) and travels_in_clear(dict(context.getConf().getAll())):
             say(

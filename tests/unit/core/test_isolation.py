@@ -4,7 +4,7 @@ import google_crc32c
 import pytest
 
 from causeway.core.batches import HEADER, CorruptBatch
-from causeway.core.isolation import Seen, read_committed
+from causeway.core.isolation import Seen, Undecided, read_committed
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 DATA, ABORTED, MARKER = Seen.DATA, Seen.ABORTED, Seen.MARKER
@@ -196,3 +196,26 @@ def test_an_emptied_marker_says_nothing_any_more():
     seen = [(head.base_offset, what) for head, _, what in read_committed(memoryview(emptied), [(3, 9)], 0)]
 
     assert seen == [(7, MARKER)]
+
+
+def committed(*batches):
+    undecided, log = Undecided(), memoryview(b"".join(batches))
+    return [
+        head.base_offset for read in read_committed(log, (), 0) for head, _ in undecided.committed_by(*read)
+    ]
+
+
+def test_behind_the_last_stable_offset_the_markers_tell_what_is_committed():
+    log = (
+        transactional(0, 1),
+        transactional(1, 2),
+        plain(2),
+        transactional(3, 3),
+        transactional(4, 2),
+        abort(5, 3),
+        commit(6, 2),
+        transactional(7, 2),
+        transactional(8, 3),
+        commit(9, 3),
+    )
+    assert committed(*log) == [2, 1, 4, 8], "1 holds all of it back, and what 2 began anew is undecided"

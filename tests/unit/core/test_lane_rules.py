@@ -14,6 +14,7 @@ from causeway.core.lane_rules import (
     judge_source_lineage,
     last_run,
     not_authorized,
+    open_data_was_committed,
     position_lost,
     refusal_of_rights,
     source_next_at,
@@ -263,3 +264,29 @@ def test_every_word_of_advice_names_a_command_with_all_that_is_known():
 
 def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
     assert str(Parked(ParkReason.REFUSED, "facts", "remedy")) == "batch refused by the target: facts; remedy"
+
+
+# What did a lost marker say?
+
+
+@pytest.mark.parametrize(
+    ("last_stable", "target_end", "committed"),
+    [
+        (40, 45, True),  # the marker alone was lost
+        (40, 43, True),  # with some of the last run's records
+        (45, 47, False),  # an attempt behind the position, whose abort was lost
+        (30, 38, False),  # an aborted attempt in front of the last run, which was lost with the abort
+    ],
+)
+def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(last_stable, target_end, committed):
+    runs = [stretch(90, 25, (5, 0)), stretch(102, 40, (5, 0))]
+    assert open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, target_end) is committed
+
+
+def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now():
+    runs = [stretch(102, 40, (5, 0)), stretch(107, 45, (5, 0))]
+    assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, target_end=50)
+
+
+def test_without_a_position_nothing_was_committed():
+    assert not open_data_was_committed([stretch(102, 40, (5, 0))], ASSIGNMENT, None, 40, 45)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ from causeway.core.identity import Pair, TopicPartition
 from causeway.core.lane_task import ParkReason, StartAt
 from causeway.core.lanes import lane_of
 from causeway.core.naming import PrefixNaming
+from causeway.core.ports import LogEnd
 from causeway.core.position import RENEW_AFTER_MS, ForeignPosition, Position
 from causeway.core.round_plan import (
     PartitionFacts,
@@ -34,7 +36,9 @@ FLOW = Flow(
 )
 
 
-def facts(partition=0, *, at=100, end=100, age_ms=0, position=..., start=None, log_start=0, known=True):
+def facts(
+    partition=0, *, at=100, end=100, age_ms=0, position=..., start=None, log_start=0, known=True, target=None
+):
     pair = Pair(
         source=TopicPartition("orders", partition),
         target=TopicPartition("sf.orders", partition),
@@ -54,7 +58,13 @@ def facts(partition=0, *, at=100, end=100, age_ms=0, position=..., start=None, l
             time_ms=NOW_MS - age_ms,
         )
     return PartitionFacts(
-        pair=pair, position=position, log_start=log_start, last_stable=end, start=start, known=known
+        pair=pair,
+        position=position,
+        log_start=log_start,
+        last_stable=end,
+        start=start,
+        known=known,
+        target_end=target,
     )
 
 
@@ -64,6 +74,7 @@ def planned(*partitions):
 
 def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
     assert not needs_work(facts(), NOW_MS)
+    assert not needs_work(facts(target=LogEnd(103, 0)), NOW_MS)
     assert planned(facts(0), facts(1)) == ()
 
 
@@ -75,12 +86,27 @@ def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
         facts(position=ForeignPosition(5, "why")),
         facts(age_ms=RENEW_AFTER_MS + 1),
         facts(end=99),
+        facts(target=LogEnd(101, 1)),
+        facts(target=LogEnd(99, 0)),
     ],
-    ids=["lag", "no position yet", "foreign position", "a day old", "shrunken source"],
+    ids=[
+        "lag",
+        "no position yet",
+        "foreign position",
+        "a day old",
+        "shrunken source",
+        "another leader of the target",
+        "shrunken target",
+    ],
 )
 def test_what_has_work(partition):
     assert needs_work(partition, NOW_MS)
     assert len(planned(partition)) == 1
+
+
+def test_a_source_that_turned_has_work_though_nothing_waits_there():
+    assert not needs_work(facts(), NOW_MS)
+    assert needs_work(replace(facts(), source_turned=True), NOW_MS)
 
 
 def test_positions_are_renewed_after_a_day_and_not_before():

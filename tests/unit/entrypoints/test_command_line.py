@@ -23,7 +23,19 @@ clusters:
 flows:
   sf_to_nyc: {source: sf, target: nyc, topics: [orders, "payments-.*"], run_for: 10m}
 """
-VERBS = ["flows", "plan", "run", "status", "verify", "fence", "lift", "lab up", "lab down", "lab status"]
+VERBS = [
+    "flows",
+    "doctor",
+    "plan",
+    "run",
+    "status",
+    "verify",
+    "fence",
+    "lift",
+    "lab up",
+    "lab down",
+    "lab status",
+]
 
 
 @pytest.fixture

@@ -210,7 +210,9 @@ class Stream:
     def has_news(self) -> bool:
         """Whether committing would say anything that isn't committed already."""
         p = self.position
-        return p is None or self.is_due or p.source_next != self.consumed or p.target_next != self.target_next
+        if p is None or self.is_due or p.target_epoch != self.target_epoch:
+            return True  # a new leader was proved: said, it needn't be proved by every round again
+        return p.source_next != self.consumed or p.target_next != self.target_next
 
     def committed(self, position: Position) -> None:
         """The transaction stands: fold it into the row."""

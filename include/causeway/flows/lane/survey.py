@@ -135,7 +135,9 @@ class Survey:
                     producer_id=-1,
                     time_ms=0,
                 )
-            elif isinstance(end := ends[tp], LogEnd) and may_begin_anew(assignment, end.offset):
+            elif not isinstance(end := ends[tp], LogEnd):
+                self._refused(tp, tp.topic, "target", end)  # a leader that moves says nothing of the past
+            elif may_begin_anew(assignment, end.offset):
                 rebuilt[tp] = None  # by the start rule
             else:
                 self.park(tp, position_lost(self._task.flow, assignment))

@@ -8,10 +8,16 @@ end means a transaction that nobody closed: ours (its marker was lost) is closed
 from __future__ import annotations
 
 from causeway.core.batches import CorruptBatch
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import foreign_data, refusal_of_rights, run_in_front_of, target_recreated
+from causeway.core.lane_rules import (
+    foreign_data,
+    open_data_was_committed,
+    refusal_of_rights,
+    run_in_front_of,
+    target_recreated,
+)
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
@@ -89,10 +95,12 @@ class TailCheck:
             if not isinstance(answer, Fetched):
                 raise Doubt(f"the last records of {tp} can't be read: {answer}")
             ground, run = suspects[tp], lasts[tp]
-            if _first_seen(answer, reading[tp]) is Seen.ABORTED:
-                ground.source_next, ground.source_epoch = run.source_first, -1
-                ground.target_next = run.target_first
-                ground.recopied_from = int(run.source_first)
+            until = min(ground.target_next, run.target_next)
+            proved = TargetOffset(_end_of_one_owner(answer, int(run.target_first), until))
+            if proved < until:
+                again = run.source_of(proved)
+                ground.source_next, ground.source_epoch = again, -1
+                ground.target_next, ground.recopied_from = proved, int(again)
 
     async def _read_once(
         self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
@@ -153,6 +161,7 @@ class TailCheck:
         """Whether anything changed: a transaction of ours was closed, or a partition left the lane."""
         open_by = await self._target.open_producers(list(stuck))
         to_close: dict[bool, list[TopicPartition]] = {True: [], False: []}
+        ours: list[TopicPartition] = []
         changed = False
         for tp, last_stable in stuck.items():
             holders = open_by[tp]
@@ -164,8 +173,15 @@ class TailCheck:
                 del grounds[tp]
                 changed = True
             elif holders:
-                ground = grounds[tp]
-                to_close[ground.target_end <= ground.target_next].append(tp)
+                ours.append(tp)
+        runs = await self._target.map_runs(self._task.map_topic, ours) if ours else {}
+        for tp in ours:
+            ground = grounds[tp]
+            to_close[
+                open_data_was_committed(
+                    runs.get(tp, []), ground.assignment, ground.position, stuck[tp], ground.target_end
+                )
+            ].append(tp)
         for commit, partitions in to_close.items():
             if partitions:
                 await self._owner.close_partitions(partitions, commit=commit)
@@ -175,8 +191,17 @@ class TailCheck:
         return changed
 
 
-def _first_seen(answer: Fetched, offset: int) -> Seen | None:
-    return next((seen for _, _, seen in read_committed(answer.records, answer.aborted, offset)), None)
+def _end_of_one_owner(answer: Fetched, first: int, until: int) -> int:
+    """Where a run's records end to a reader: at an abort, or where somebody else's begin."""
+    owner: tuple[int, int] | None = None
+    for head, _, seen in read_committed(answer.records, answer.aborted, first):
+        if head.base_offset >= until:
+            break
+        this = (head.producer_id, head.producer_epoch)
+        if seen is not Seen.DATA or (owner is not None and this != owner):
+            return max(head.base_offset, first)
+        owner = this
+    return until
 
 
 def _tail_start(ground: Ground) -> int:

@@ -1,0 +1,237 @@
+"""Examine a flow: look at both clusters, judge what was seen, rehearse on the target.
+
+Invariants
+    A. Nothing is written but the scratch things, and those only on a cluster that is known not to be the
+       flow's source. Read-only writes nothing at all.
+    B. A cluster that can't be used is a finding; what can be said of the other one is still said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.inspection import group_operations, look_at_cluster
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.probe import probe
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.diagnosis.brokers import judge_brokers
+from causeway.core.diagnosis.clusters import CHECK_IDENTITY, judge_both_clocks, judge_clock, judge_identity
+from causeway.core.diagnosis.facts import ClusterView
+from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
+from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
+from causeway.core.diagnosis.rehearsal import not_rehearsed
+from causeway.core.diagnosis.rights import (
+    MEANT_FOR_MIRRORS,
+    MEANT_FOR_OWN,
+    MEANT_FOR_SOURCES,
+    Held,
+    judge_excess,
+    judge_missing,
+    judge_writers,
+    settings_rights,
+)
+from causeway.core.diagnosis.topics import (
+    AFTER,
+    judge_creation,
+    judge_own_topics,
+    judge_topics,
+    unseen_settings,
+)
+from causeway.core.diagnosis.versions import CHECK_VERSIONS, judge_transactions, judge_versions
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError, ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Beaten, Doubt, Unreachable
+from causeway.core.rights import Operation, Side, needed_rights
+from causeway.flows.clusters import Clusters
+from causeway.flows.doctor.look import (
+    SettingsSeen,
+    TopicsSeen,
+    carried_settings,
+    creation_trouble,
+    granted,
+    look_at_rights,
+    look_at_settings,
+    see_topics,
+    state_of,
+)
+from causeway.flows.doctor.scratch import rehearse
+
+Say = Callable[[str], None]
+_NO_REHEARSAL_AFTER = {"connection", CHECK_IDENTITY, CHECK_VERSIONS}
+
+
+def examine(
+    flow: Flow,
+    others: Iterable[Flow],
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    *,
+    read_only: bool,
+    say: Say,
+) -> Diagnosis:
+    """What is wrong with a cluster is never raised: that is what the findings are for."""
+    network = Network()
+    examination = _Examination(flow, tuple(others), network, say)
+    try:
+        examination.look_at("source", source)
+        examination.look_at("target", target)
+        examination.judge(read_only=read_only)
+    finally:
+        examination.close()
+        network.close()
+    return Diagnosis(flow=flow.name, findings=tuple(examination.found))
+
+
+class _Examination:
+    def __init__(self, flow: Flow, others: tuple[Flow, ...], network: Network, say: Say) -> None:
+        self._flow, self._others, self._network, self._say = flow, others, network, say
+        self._wires: dict[Side, Wire] = {}
+        self._views: dict[Side, ClusterView] = {}
+        self.found: list[Finding] = []
+
+    def look_at(self, side: Side, endpoint: ClusterEndpoint) -> None:
+        self._say(f"doctor: looking at {endpoint.alias}")
+        wire = Wire(endpoint, self._network)
+        self._wires[side] = wire
+        with self._judging("connection", endpoint.alias):
+            nodes = [broker.node_id for broker in probe(endpoint).brokers]
+            self._network.run(wire.connect)
+            self._views[side] = self._network.run(lambda: look_at_cluster(wire, nodes))
+
+    def close(self) -> None:
+        for wire in self._wires.values():
+            wire.disconnect()
+
+    def judge(self, *, read_only: bool) -> None:
+        for side, view in self._views.items():
+            self.found.append(judge_versions(view, is_target=side == "target"))
+        if "target" in self._views:
+            self.found.append(judge_transactions(self._views["target"]))
+        if len(self._views) == len(self._wires):
+            with self._judging("look", self._flow.name):
+                self._judge_both()
+        if "target" in self._views:
+            self.found += self._rehearsal(read_only=read_only)
+        self._judge_clocks()
+
+    @contextmanager
+    def _judging(self, check: str, where: str) -> Iterator[None]:
+        """Trouble ends this part only, as a finding of its own."""
+        try:
+            yield
+        except CausewayError as error:
+            self.found.append(failed_by(check, where, error))
+        except (Unreachable, Doubt, Beaten) as trouble:
+            said = ClusterUnreachable(where, rule=str(trouble), remedy="look at the brokers, and try again")
+            self.found.append(failed_by(check, where, said))
+
+    def _judge_both(self) -> None:
+        flow, run = self._flow, self._network.run
+        clusters = Clusters(
+            self._network, WireLogReader(self._wires["source"]), WireTarget(self._wires["target"])
+        )
+        state = run(lambda: state_of(flow, clusters))
+        source_id, target_id = (self._views[side].cluster_id for side in ("source", "target"))
+        self.found.append(judge_identity(flow, source_id, target_id, state))
+        seen = run(lambda: see_topics(flow, clusters, state or FlowState()))
+        self.found += judge_names(flow, seen.plan)
+        self.found += judge_clashes(flow, self._others, list(seen.mirrors.values()))
+        left = judge_leftovers(flow.target, seen.existing)
+        self.found += [left] if left else []
+        self._judge_rights(clusters, seen)
+        self._judge_settings(clusters, seen)
+
+    def _judge_rights(self, clusters: Clusters, seen: TopicsSeen) -> None:
+        flow, views = self._flow, self._views
+        creation = creation_trouble(flow, seen, ClusterAdmin(self._wires["target"].endpoint))
+        facts = self._network.run(lambda: look_at_rights(flow, clusters, seen, creation))
+        self.found += judge_missing(needed_rights(flow, seen.mirrors), facts, views, seen.mirrors)
+        group = self._network.run(lambda: group_operations(self._wires["target"], flow.group))
+        mirrors = set(seen.mirrors.values())
+        own = {FLOWS_TOPIC, flow.map_topic}
+        on_target = granted(seen.target)
+        self.found += judge_excess(
+            views["source"],
+            (
+                Held(resource="topic", granted=facts.source, meant=MEANT_FOR_SOURCES),
+                Held(resource="cluster", granted={"": views["source"].operations}),
+            ),
+        )
+        self.found += judge_excess(
+            views["target"],
+            (
+                Held(
+                    resource="topic",
+                    granted={name: on_target[name] for name in on_target if name in mirrors},
+                    meant=MEANT_FOR_MIRRORS,
+                ),
+                Held(
+                    resource="topic",
+                    granted={name: on_target[name] for name in on_target if name in own},
+                    meant=MEANT_FOR_OWN,
+                ),
+                Held(resource="group", granted={flow.group: group}, meant=frozenset({Operation.READ})),
+                Held(resource="cluster", granted={"": views["target"].operations}),
+            ),
+        )
+        writers = judge_writers(views["target"], mirrors)
+        self.found += [writers] if writers else []
+        self.found += judge_creation(flow, creation)
+
+    def _judge_settings(self, clusters: Clusters, seen: TopicsSeen) -> None:
+        flow, view = self._flow, self._views["target"]
+        carried = carried_settings(flow, seen, ClusterAdmin(self._wires["source"].endpoint))
+        settings = self._network.run(lambda: look_at_settings(flow, clusters, view, seen, carried))
+        self.found += judge_brokers(flow, view, settings.kafkas_own)
+        self.found += judge_own_topics(flow, view, settings.own)
+        self.found += judge_topics(flow, settings.pairs)
+        self.found += self._unseen(settings)
+
+    def _unseen(self, settings: SettingsSeen) -> list[Finding]:
+        flow, views = self._flow, self._views
+        found: list[Finding] = []
+        if settings.unseen_sources:
+            rights = [
+                right
+                for right in needed_rights(flow, settings.unseen_sources)
+                if right.side == "source" and right.operation is Operation.DESCRIBE_CONFIGS
+            ]
+            found.append(unseen_settings(flow, rights, views["source"].principal, settings.unseen_sources))
+        if settings.unseen_mirrors:
+            rights = settings_rights(flow, settings.unseen_mirrors)
+            names = [flow.naming.target_topic(name) for name in settings.unseen_mirrors]
+            found.append(unseen_settings(flow, rights, views["target"].principal, names))
+        return found
+
+    def _rehearsal(self, *, read_only: bool) -> list[Finding]:
+        alias = self._flow.target
+        if read_only:
+            return [
+                not_rehearsed(alias, "read-only", f"causeway doctor {self._flow.name}, without --read-only")
+            ]
+        if any(each.result is Result.FAILED and each.check in _NO_REHEARSAL_AFTER for each in self.found):
+            return [
+                not_rehearsed(alias, "it isn't sure that this is the target", "cure what FAILED above first")
+            ]
+        self._say(f"doctor: rehearsing on a scratch topic of {alias}")
+        found: list[Finding] = []
+        with self._judging("rehearsal", alias):
+            found, reading = rehearse(self._flow, WireTarget(self._wires["target"]), self._views["target"])
+            if self._views["target"].clock is None:
+                self._views["target"] = replace(self._views["target"], clock=reading)
+        return found
+
+    def _judge_clocks(self) -> None:
+        self.found += [judge_clock(view) for view in self._views.values()]
+        if len(self._views) == len(self._wires):
+            source, target = self._views["source"], self._views["target"]
+            most_ahead_ms = target.least(f"log.{AFTER}")
+            both = judge_both_clocks(self._flow, source.clock, target.clock, most_ahead_ms)
+            self.found += [both] if both else []

@@ -1,0 +1,166 @@
+"""A target cluster with a topic of its own per test: simulated or real, with transactions v2 or v1."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from causeway.brokers.owner import WireOwner
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.codecs import Codec
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.position import Position
+from causeway.core.producer import ProducerState
+from causeway.core.records import Record, encode_batch
+from tests.simulation.cluster import SimCluster
+from tests.simulation.loop import Loop, Process, VirtualNetwork
+from tests.simulation.wire import SimWire
+
+TIMEOUT_MS = 20_000
+FIRST_MS = 1_700_000_000_000
+
+
+@dataclass
+class Bench:
+    """One topic `t` of two partitions, and as many clients as a test likes."""
+
+    network: Any
+    new_wire: Callable[[], Wire]
+    is_v2: bool
+    topic: str
+    topic_id: UUID
+    lane: str
+    group: str
+
+    @property
+    def here(self) -> TopicPartition:
+        return TopicPartition(self.topic, 0)
+
+    @property
+    def there(self) -> TopicPartition:
+        return TopicPartition(self.topic, 1)
+
+    def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        return self.network.run(work)
+
+    async def client(self) -> WireTarget:
+        target = WireTarget(self.new_wire())
+        await target.wire.connect()
+        return target
+
+    async def claim(self) -> tuple[WireTarget, WireOwner]:
+        """A client of its own, as another worker has it."""
+        target = await self.client()
+        owner = await target.claim(self.lane, timeout_ms=TIMEOUT_MS)
+        assert isinstance(owner, WireOwner)
+        return target, owner
+
+    def as_before(self, target: WireTarget, producer: ProducerState) -> WireOwner:
+        """Somebody who still believes in this epoch."""
+        held = ProducerState(producer.producer_id, producer.epoch)
+        return WireOwner(target.wire, self.lane, TIMEOUT_MS, held)
+
+    async def append(self, owner: WireOwner, tp: TopicPartition, count: int, *, at: int | None = None) -> Any:
+        """The answer for a batch of so many records; repeated while the last transaction completes."""
+        sequence = owner.producer.take_sequence(tp, count) if at is None else at
+        batch = data(owner.producer, count, sequence)
+        for _ in range(500):
+            answer = (await owner.append({tp: batch}))[tp]
+            if getattr(answer, "code", 0) != 51:
+                return answer
+            await self.network.sleep(0.01)
+        raise AssertionError("the last transaction doesn't complete")
+
+    async def settled(self, target: WireTarget, tp: TopicPartition) -> tuple[int, int]:
+        """Last stable offset and end, once they are the same: a marker takes a moment."""
+        for _ in range(500):
+            stable, end = (await target.last_stables([tp]))[tp], (await target.log_ends([tp]))[tp].offset
+            if stable == end:
+                break
+            await self.network.sleep(0.01)
+        return stable, end
+
+    def position(self, source_next: int, target_next: int) -> Position:
+        return Position(
+            source_next=SourceOffset(source_next),
+            target_next=TargetOffset(target_next),
+            source_topic_id=UUID(int=1),
+            target_topic_id=self.topic_id,
+            source_epoch=0,
+            target_epoch=0,
+            generation=Generation(1),
+            producer_id=1,
+            time_ms=2,
+        )
+
+
+def data(producer: ProducerState, count: int, sequence: int) -> bytes:
+    return encode_batch(
+        [Record(i, FIRST_MS + i, b"k", b"v%d" % i) for i in range(count)],
+        codec=Codec.NONE,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=sequence,
+    )
+
+
+@pytest.fixture(params=["simulated", "simulated_v1", "real", "real_v1"])
+def bench(request, topic_name):
+    kind = request.param
+    is_v2 = not kind.endswith("v1")
+    if kind.startswith("simulated"):
+        yield _simulated(is_v2=is_v2)
+        return
+    cluster = request.getfixturevalue("nyc" if is_v2 else "nyc_v1")
+    admin = request.getfixturevalue("admin_of")(cluster)
+    name = topic_name("contract")
+    existing = admin.list_topics(timeout=20).topics
+    wanted = [NewTopic(name, 2, 1)] + ([] if FLOWS_TOPIC in existing else [NewTopic(FLOWS_TOPIC, 1, 1)])
+    for made in admin.create_topics(wanted).values():
+        made.result()
+    network, wires = Network(), list[Wire]()
+
+    def new_wire() -> Wire:
+        wires.append(Wire(cluster.endpoint(), network))
+        return wires[-1]
+
+    first = new_wire()
+    network.run(first.connect)
+
+    async def known() -> UUID:
+        for _ in range(200):
+            found = (await first.topics([name]))[name]
+            if not found.error and len(found.leaders) == 2 and min(found.leaders.values()) >= 0:
+                break
+            await network.sleep(0.05)
+        return found.topic_id
+
+    topic_id = network.run(known)
+    yield Bench(network, new_wire, is_v2, name, topic_id, f"causeway.{name}.0", f"causeway.{name}")
+    for wire in wires:
+        wire.disconnect()
+    network.close()
+
+
+def _simulated(*, is_v2: bool) -> Bench:
+    loop = Loop(1)
+    cluster = SimCluster(loop, "nyc", is_v2=is_v2)
+    topic = cluster.create_topic("t", 2)
+    cluster.create_topic(FLOWS_TOPIC, 1)
+    network = VirtualNetwork(Process(loop, "test"))
+    return Bench(
+        network,
+        lambda: SimWire(cluster, network, "nyc"),
+        is_v2,
+        "t",
+        topic.topic_id,
+        "causeway.t.0",
+        "causeway.t",
+    )

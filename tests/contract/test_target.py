@@ -1,0 +1,470 @@
+"""Each request of the copy protocol, in order and out of order, to a simulated and to a real target.
+
+Where transactions v1 and v2 differ, both answers are written down: they are why the product has two dialects.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from causeway.brokers.owner import init_producer
+from causeway.core.batches import rebase
+from causeway.core.codecs import Codec
+from causeway.core.flow_state import run_record
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Appended, Beaten, EpochEnd, Fetched, FetchFrom, Refused
+from causeway.core.producer import ProducerState
+from causeway.core.records import Record, encode_batch
+from tests.contract.conftest import TIMEOUT_MS, Bench, data
+
+pytestmark = pytest.mark.integration
+
+
+async def seen(bench: Bench, target, tp, offset=0) -> list[tuple[Seen, int]]:
+    """Everything up to the last stable offset; an answer may hold less of it than there is."""
+    found: list[tuple[Seen, int]] = []
+    for _ in range(50):
+        wanted = {tp: FetchFrom(bench.topic_id, offset)}
+        answer = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[tp]
+        assert isinstance(answer, Fetched)
+        for head, _, what in read_committed(answer.records, answer.aborted, offset):
+            found.append((what, head.record_count))
+            offset = head.next_offset
+        if offset >= answer.last_stable:
+            break
+    return found
+
+
+# append
+
+
+def test_every_append_tells_its_offset(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        return [
+            await bench.append(owner, bench.here, 3),
+            await bench.append(owner, bench.here, 2),
+            await bench.append(owner, bench.there, 1),
+        ]
+
+    assert [a.base_offset for a in bench.run(work)] == [0, 3, 0]
+
+
+def test_behind_a_marker_the_next_offset_is_one_further(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=True)
+        return await bench.append(owner, bench.here, 1)
+
+    assert bench.run(work).base_offset == 4
+
+
+def test_a_batch_that_was_left_out_is_missed(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        return await bench.append(owner, bench.here, 1, at=7)
+
+    assert bench.run(work).code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_batch_sent_again_is_not_appended_again(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        first = await bench.append(owner, bench.here, 3, at=0)
+        again = await bench.append(owner, bench.here, 3, at=0)
+        await owner.end(commit=True)
+        return first, again, await bench.settled(target, bench.here)
+
+    first, again, (_, end) = bench.run(work)
+    assert first.base_offset == again.base_offset == 0
+    assert end == 4
+
+
+def test_where_nothing_is_known_of_a_producer_only_v2_wants_its_first_batch(bench: Bench):
+    """Why a lost connection ends a transaction (rule R4)."""
+
+    async def work():
+        _, owner = await bench.claim()
+        return await bench.append(owner, bench.here, 2, at=10)
+
+    answer = bench.run(work)
+    if bench.is_v2:
+        assert answer.code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    else:
+        assert answer.base_offset == 0
+
+
+def test_sequences_begin_anew_with_each_epoch(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=True)
+        return await bench.append(owner, bench.here, 1, at=3)
+
+    assert bench.run(work).code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_refused_partition_holds_nobody_up(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        await bench.append(owner, bench.here, 1)
+        await bench.append(owner, bench.there, 1)
+        return await owner.append(
+            {bench.here: data(owner.producer, 1, 9), bench.there: data(owner.producer, 1, 1)}
+        )
+
+    answers = bench.run(work)
+    assert isinstance(answers[bench.here], Refused)
+    assert answers[bench.there].base_offset == 1
+
+
+def test_a_batch_over_the_limit_is_refused_for_its_own_fault(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        producer = owner.producer
+        big = encode_batch(
+            [Record(0, 1_700_000_000_000, b"k", bytes(1_100_000))],
+            codec=Codec.NONE,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=0,
+        )
+        return (await owner.append({bench.here: big}))[bench.here]
+
+    assert bench.run(work).code == Code.MESSAGE_TOO_LARGE
+
+
+def test_a_batch_with_holes_is_refused(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        batch = bytearray(data(owner.producer, 2, 0))
+        batch[23:27] = (4).to_bytes(4, "big")  # the last offset delta: three records are missing
+        whole = rebase(
+            memoryview(batch),
+            producer_id=owner.producer.producer_id,
+            producer_epoch=owner.producer.epoch,
+            base_sequence=0,
+        )
+        return (await owner.append({bench.here: whole}))[bench.here]
+
+    assert bench.run(work).code == Code.INVALID_RECORD
+
+
+# the claim
+
+
+def test_a_claim_beats_the_older_owner_in_everything(bench: Bench):
+    async def work():
+        _, old = await bench.claim()
+        await bench.append(old, bench.here, 3)
+        await bench.claim()
+        answer = await bench.append(old, bench.here, 1)
+        with pytest.raises(Beaten):
+            await old.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        with pytest.raises(Beaten):
+            await old.end(commit=True)
+        with pytest.raises(Beaten):
+            await old.end(commit=False)
+        return answer
+
+    assert bench.run(work).code == Code.INVALID_PRODUCER_EPOCH
+
+
+def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench):
+    """No marker has told that partition's leader of the claim: the coordinator does."""
+
+    async def work():
+        _, old = await bench.claim()
+        await bench.append(old, bench.here, 3)
+        await bench.claim()
+        fresh = bench.as_before(await bench.client(), old.producer)
+        if bench.is_v2:
+            return await bench.append(fresh, bench.there, 1)
+        with pytest.raises(Beaten):
+            await fresh.append({bench.there: data(fresh.producer, 1, 0)})
+        return Refused(int(Code.INVALID_PRODUCER_EPOCH))
+
+    assert bench.run(work).code == Code.INVALID_PRODUCER_EPOCH
+
+
+def test_a_claim_aborts_what_was_open_and_answers_when_it_is_closed(bench: Bench):
+    async def work():
+        _, old = await bench.claim()
+        await bench.append(old, bench.here, 3)
+        await old.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        target, _ = await bench.claim()
+        stable = (await target.last_stables([bench.here]))[bench.here]
+        end = (await target.log_ends([bench.here]))[bench.here].offset
+        positions = await target.positions(bench.group, [bench.here], stable=True)
+        return stable, end, positions[bench.here], await seen(bench, target, bench.here)
+
+    stable, end, position, found = bench.run(work)
+    assert (stable, end, position) == (4, 4, None)
+    assert found == [(Seen.ABORTED, 3), (Seen.MARKER, 1)]
+
+
+def test_claiming_again_with_what_one_holds_is_refused_to_the_beaten(bench: Bench):
+    async def work():
+        target, old = await bench.claim()
+        await bench.claim()
+        with pytest.raises(Beaten):
+            await init_producer(target.wire, bench.lane, TIMEOUT_MS, old.producer)
+
+    bench.run(work)
+
+
+def test_claiming_again_with_what_one_holds_gives_the_next_epoch(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        return owner.producer, await init_producer(target.wire, bench.lane, TIMEOUT_MS, owner.producer)
+
+    before, after = bench.run(work)
+    assert (after.producer_id, after.epoch) == (before.producer_id, before.epoch + 1)
+
+
+# positions
+
+
+def test_a_position_is_there_with_the_commit_and_not_before(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        before = await target.positions(bench.group, [bench.here], stable=False)
+        _, codes = await target._offset_fetch(bench.group, {bench.topic: [0]}, stable=True)
+        await owner.end(commit=True)
+        after = await target.positions(bench.group, [bench.here], stable=True)
+        return before[bench.here], codes, after[bench.here]
+
+    before, codes, after = bench.run(work)
+    assert before is None
+    assert Code.UNSTABLE_OFFSET_COMMIT in codes
+    assert after == bench.position(5, 3)
+
+
+def test_an_aborted_position_leaves_the_one_before(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        await owner.end(commit=True)
+        await bench.append(owner, bench.here, 1)
+        await owner.commit_positions(bench.group, {bench.here: bench.position(9, 9)})
+        await owner.end(commit=False)
+        return (await target.positions(bench.group, [bench.here], stable=True))[bench.here]
+
+    assert bench.run(work) == bench.position(5, 3)
+
+
+def test_a_late_position_of_an_ended_transaction_is_refused(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        before = state_of(owner)
+        await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        await owner.end(commit=True)
+        await target.positions(bench.group, [bench.here], stable=True)
+        late = bench.as_before(await bench.client(), before)
+        with pytest.raises(Beaten):
+            await late.commit_positions(bench.group, {bench.here: bench.position(1, 1)})
+        return (await target.positions(bench.group, [bench.here], stable=True))[bench.here]
+
+    assert bench.run(work) == bench.position(5, 3)
+
+
+def state_of(owner) -> ProducerState:
+    return ProducerState(owner.producer.producer_id, owner.producer.epoch)
+
+
+# the end
+
+
+def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        before = state_of(owner)
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        late = bench.as_before(await bench.client(), before)
+        if bench.is_v2:
+            return (await late.append({bench.here: data(before, 1, 3)}))[bench.here].code
+        with pytest.raises(Beaten):
+            await late.append({bench.here: data(before, 1, 3)})
+        return Code.INVALID_PRODUCER_EPOCH
+
+    assert bench.run(work) == Code.INVALID_PRODUCER_EPOCH
+
+
+def test_an_end_that_comes_again(bench: Bench):
+    """v2 tells the owner its next epoch again; an abort behind the commit is refused. On v1 the lane has
+    been claimed again by then."""
+
+    async def work():
+        target, owner = await bench.claim()
+        before = state_of(owner)
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        again = bench.as_before(target, before)
+        if bench.is_v2:
+            await again.end(commit=True)
+            assert again.producer.epoch == owner.producer.epoch
+        else:
+            with pytest.raises(Beaten):
+                await again.end(commit=True)
+        with pytest.raises(Beaten):
+            await bench.as_before(target, before).end(commit=False)
+        return await seen(bench, target, bench.here)
+
+    assert bench.run(work) == [(Seen.DATA, 3), (Seen.MARKER, 1)]
+
+
+def test_aborted_data_is_nothing_to_a_reader(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=False)
+        await bench.append(owner, bench.here, 2)
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        return await seen(bench, target, bench.here)
+
+    assert bench.run(work) == [(Seen.ABORTED, 3), (Seen.MARKER, 1), (Seen.DATA, 2), (Seen.MARKER, 1)]
+
+
+def test_nothing_can_be_committed_without_a_transaction(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        with pytest.raises(Beaten):
+            await owner.end(commit=True)
+
+    bench.run(work)
+
+
+def test_an_empty_transaction_leaves_a_marker(bench: Bench):
+    """The cure of a lost marker (rule R5)."""
+
+    async def work():
+        target, owner = await bench.claim()
+        await owner.close_partitions([bench.here], commit=True)
+        for _ in range(500):
+            if (await target.log_ends([bench.here]))[bench.here].offset:
+                break
+            await bench.network.sleep(0.01)
+        stable, end = await bench.settled(target, bench.here)
+        return stable, end, await seen(bench, target, bench.here)
+
+    assert bench.run(work) == (1, 1, [(Seen.MARKER, 1)])
+
+
+# logs
+
+
+def test_what_is_open_is_behind_the_last_stable_offset(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        tps = [bench.here]
+        told = (
+            (await target.log_starts(tps))[bench.here],
+            (await target.last_stables(tps))[bench.here],
+            (await target.log_ends(tps))[bench.here].offset,
+            await target.open_producers(tps),
+            await seen(bench, target, bench.here),
+        )
+        await owner.end(commit=True)
+        settled = await bench.settled(target, bench.here)
+        return told, settled, await target.open_producers(tps), owner.producer.producer_id
+
+    (start, stable, end, open_by, found), settled, closed, producer_id = bench.run(work)
+    assert (start, stable, end, found) == (0, 0, 3, [])
+    assert open_by == {bench.here: [producer_id]}
+    assert settled == (4, 4)
+    assert closed == {bench.here: []}
+
+
+def test_an_epoch_ends_where_the_log_does_and_an_unknown_one_nowhere(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        return (
+            (await target.log_ends([bench.here]))[bench.here].leader_epoch,
+            (await target.epoch_ends({bench.here: 0}))[bench.here],
+            (await target.epoch_ends({bench.here: 9}))[bench.here],
+        )
+
+    assert bench.run(work) == (0, EpochEnd(0, 3), EpochEnd(-1, -1))
+
+
+def test_a_fetch_of_another_topic_id_is_refused(bench: Bench):
+    async def work():
+        target = await bench.client()
+        wanted = {bench.here: FetchFrom(UUID(int=77), 0)}
+        return (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[bench.here]
+
+    assert bench.run(work).code == Code.UNKNOWN_TOPIC_ID
+
+
+@pytest.mark.parametrize(("offset", "last_epoch"), [(99, -1), (0, 9)], ids=["offset", "epoch"])
+def test_a_fetch_of_what_the_log_never_held_is_refused(bench: Bench, offset, last_epoch):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        wanted = {bench.here: FetchFrom(bench.topic_id, offset, last_epoch)}
+        return (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[bench.here]
+
+    assert bench.run(work).code == Code.OFFSET_OUT_OF_RANGE
+
+
+def test_a_fetch_begins_with_the_batch_that_holds_the_offset(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        await bench.append(owner, bench.here, 2)
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        return await seen(bench, target, bench.here, 1), await seen(bench, target, bench.here, 3)
+
+    first, second = bench.run(work)
+    assert first == [(Seen.DATA, 3), (Seen.DATA, 2), (Seen.MARKER, 1)]
+    assert second == [(Seen.DATA, 2), (Seen.MARKER, 1)]
+
+
+def test_turns_are_said_in_one_order(bench: Bench):
+    async def work():
+        first, second = await bench.client(), await bench.client()
+        flow = bench.group.removeprefix("causeway.")
+        before = await first.flow_state(flow)
+        key, value = run_record(flow, before, holder="me", run_id="r", lanes=4, at_ms=5)
+        offset = await first.append_plain(FLOWS_TOPIC, key, value)
+        return offset, await second.flow_state(flow)
+
+    offset, state = bench.run(work)
+    assert state.generation == offset
+    assert state.run is not None
+    assert state.run.holder == "me"
+
+
+def test_one_claimed_lane_answers_for_all(bench: Bench):
+    """The shape of a whole transaction: data, position, end, and what a reader then has."""
+
+    async def work():
+        target, owner = await bench.claim()
+        answers = [await bench.append(owner, tp, 2) for tp in (bench.here, bench.there)]
+        positions = {tp: bench.position(2, 2) for tp in (bench.here, bench.there)}
+        await owner.commit_positions(bench.group, positions)
+        await owner.end(commit=True)
+        for tp in positions:
+            await bench.settled(target, tp)
+        return answers, await target.positions(bench.group, list(positions), stable=True), positions
+
+    answers, found, positions = bench.run(work)
+    assert all(isinstance(a, Appended) for a in answers)
+    assert found == positions

@@ -1,0 +1,183 @@
+"""What `causeway doctor` makes of rights, over SASL_SSL: missing ones with their grants, those in excess with
+the way to take them away, and its own, without which it says what it couldn't look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from causeway.core.diagnosis.finding import Diagnosis, Finding, Result
+from causeway.core.diagnosis.names import SCRATCH_PREFIX
+from causeway.core.diagnosis.rights import doctor_rights
+from causeway.core.rights import NeededRight, Operation
+from causeway.lab.access import Right
+from causeway.lab.cluster import LabCluster
+from tests.integration.examined import assert_no_scratch_left, examined, of, red
+from tests.integration.inline_flow import create_topic, everything, mirror_of
+from tests.integration.test_least_rights import RIGHTS, Guarded, forget_flows_topic, name_of
+
+pytestmark = pytest.mark.integration
+LabClusterFactory = Callable[..., LabCluster]
+
+
+@pytest.fixture(scope="module")
+def clusters(lab_clusters: LabClusterFactory) -> tuple[LabCluster, LabCluster]:
+    return lab_clusters("sf_doctor", security="SASL_SSL"), lab_clusters("nyc_doctor", security="SASL_SSL")
+
+
+@pytest.fixture
+def guarded(clusters: tuple[LabCluster, LabCluster], topic_name: Callable[..., str]) -> Guarded:
+    """With the rights that its flow needs, and no other."""
+    return Guarded(*clusters, topic_name("x").split("-")[1])
+
+
+def look(guarded: Guarded, *, read_only: bool = False) -> Diagnosis:
+    return examined(guarded.flow, guarded.runs.source, guarded.runs.target, read_only=read_only)
+
+
+def give_doctor_its_rights(guarded: Guarded) -> list[NeededRight]:
+    rights = list(doctor_rights(guarded.flow))
+    for right in rights:
+        guarded.give(_on_cluster(right))
+    return rights
+
+
+def _on_cluster(right: NeededRight) -> NeededRight:
+    """The lab wants the name that Kafka has for the cluster as a whole."""
+    return replace(right, name="kafka-cluster") if right.resource == "cluster" else right
+
+
+def test_with_the_flows_rights_alone_nothing_fails_and_what_was_not_seen_is_said(guarded: Guarded) -> None:
+    guarded.runs.run()
+    before = everything(guarded.source, guarded.target)
+    diagnosis = look(guarded)
+    assert diagnosis.exit_code == 0, red(diagnosis)
+    assert {each.check for each in diagnosis.findings if each.result is not Result.PASSED} == {
+        "rehearsal",
+        "settings",
+        "own topics",
+        "topics",
+        "clock",
+        "other writers",
+    }
+    (rehearsal,) = of(diagnosis, "rehearsal")
+    assert "nothing was written" in rehearsal.finding
+    needed = [right for right in doctor_rights(guarded.flow) if right.name == SCRATCH_PREFIX]
+    assert rehearsal.remedy == "; ".join(right.command(f"User:{guarded.user}") for right in needed)
+    remedies = "\n".join(red(diagnosis))
+    for right in doctor_rights(guarded.flow):
+        assert right.command(f"User:{guarded.user}") in remedies, "each WARN says the grant that ends it"
+    assert everything(guarded.source, guarded.target) == before
+
+
+def test_with_doctors_own_rights_everything_is_looked_at_and_passes(guarded: Guarded) -> None:
+    give_doctor_its_rights(guarded)
+    for _ in range(2):
+        diagnosis = look(guarded)
+        assert red(diagnosis) == []
+        assert len(of(diagnosis, "rehearsal")) == 3
+        guarded.runs.run()
+    assert_no_scratch_left(guarded.target)
+
+
+@pytest.mark.parametrize("example", doctor_rights(mirror_of("some_flow", "orders")), ids=name_of)
+def test_each_of_doctors_rights_is_needed(guarded: Guarded, example: NeededRight) -> None:
+    rights = give_doctor_its_rights(guarded)
+    guarded.runs.run()
+    right = rights[list(doctor_rights(mirror_of("some_flow", "orders"))).index(example)]
+    with guarded.without(_on_cluster(right)):
+        diagnosis = look(guarded)
+    assert right.command(f"User:{guarded.user}") in "\n".join(red(diagnosis))
+    assert diagnosis.exit_code == 0, "no flow needs it"
+    assert_no_scratch_left(guarded.target)
+
+
+@pytest.mark.parametrize("example", RIGHTS, ids=name_of)
+def test_each_missing_right_of_the_flow_is_named_with_its_grant(
+    guarded: Guarded, example: NeededRight
+) -> None:
+    right = guarded.like(example)
+    is_to_make_it = right.operation in (Operation.CREATE, Operation.DESCRIBE_CONFIGS)
+    if not is_to_make_it:
+        guarded.runs.run()
+    elif right.resource == "topic" and right.name == "causeway-flows.internal":
+        forget_flows_topic(guarded.target)
+    with guarded.without(right):
+        diagnosis = look(guarded, read_only=True)
+    (finding,) = [each for each in of(diagnosis, "rights") if each.result is not Result.PASSED]
+    assert f"User:{guarded.user} lacks {right.operation.word} on {right.resource} " in finding.finding
+    assert finding.remedy == right.command(f"User:{guarded.user}")
+    assert of(diagnosis, "look") == [], "one missing right doesn't end the examination"
+    is_for_later = right.operation is Operation.ALTER
+    assert finding.result is (Result.WARN if is_for_later else Result.FAILED)
+    assert diagnosis.exit_code == (0 if is_for_later else 3)
+    assert [
+        each for each in of(look(guarded, read_only=True), "rights") if each.result is not Result.PASSED
+    ] == []
+
+
+def excess(guarded: Guarded, right: NeededRight) -> Finding:
+    guarded.give(_on_cluster(right))
+    diagnosis = look(guarded, read_only=True)
+    guarded.take(_on_cluster(right))
+    (finding,) = [each for each in of(diagnosis, "rights in excess") if each.result is not Result.PASSED]
+    assert diagnosis.exit_code == 0
+    return finding
+
+
+def test_rights_that_no_flow_uses_are_said_with_the_way_to_take_them_away(guarded: Guarded) -> None:
+    give_doctor_its_rights(guarded)
+    guarded.runs.run()
+    write = next(r for r in guarded.rights if r.side == "source" and r.name == guarded.orders)
+    for right in (
+        replace(write, operation=Operation.WRITE),
+        replace(
+            write, side="target", name=f"{guarded.flow.source}.{guarded.orders}", operation=Operation.DELETE
+        ),
+        replace(write, side="target", name=guarded.flow.map_topic, operation=Operation.ALTER_CONFIGS),
+        replace(write, side="target", resource="group", name=guarded.flow.group, operation=Operation.DELETE),
+        replace(write, resource="cluster", name="", operation=Operation.ALTER),
+    ):
+        finding = excess(guarded, right)
+        assert finding.where == (guarded.flow.source if right.side == "source" else "nyc")
+        on = "the cluster" if right.resource == "cluster" else f"{right.resource} {right.name}"
+        assert finding.finding == f"User:{guarded.user} may {right.operation.word} on {on}; no flow does that"
+        command = right.command(f"User:{guarded.user}").replace("--add", "--remove")
+        assert finding.remedy.startswith(f"{command}; or whatever else grants it: ")
+
+
+def test_somebody_else_who_may_write_the_mirrors_is_named(guarded: Guarded) -> None:
+    give_doctor_its_rights(guarded)
+    guarded.target.add_user("intruder")
+    guarded.target.grant("intruder", Right("topic", f"{guarded.flow.source}.", "write", "prefixed"))
+    try:
+        (finding,) = of(look(guarded, read_only=True), "other writers")
+    finally:
+        guarded.target.revoke("intruder", Right("topic", f"{guarded.flow.source}.", "write", "prefixed"))
+    assert finding.result is Result.WARN
+    assert finding.finding.startswith("User:intruder may write mirrors of the flow")
+
+
+def test_a_super_user_is_told_that_it_is_one(guarded: Guarded) -> None:
+    create_topic(guarded.target, f"{guarded.flow.source}.{guarded.orders}")
+    diagnosis = examined(
+        guarded.flow,
+        replace(guarded.runs.source, settings=guarded.source.endpoint().settings),
+        replace(guarded.runs.target, settings=guarded.target.endpoint().settings),
+        read_only=True,
+    )
+    assert {each.where for each in of(diagnosis, "rights in excess") if each.result is Result.WARN} == {
+        guarded.flow.source,
+        "nyc",
+    }
+    assert diagnosis.exit_code == 0
+
+
+def test_the_page_for_people_shows_doctors_rights_too() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "rights.md").read_text(encoding="utf-8")
+    for right in doctor_rights(mirror_of("sf_to_nyc", "orders")):
+        assert right.command("User:causeway") in page
+        assert right.why in page

@@ -1,0 +1,70 @@
+"""Each request of the copy protocol x each fault x {worker goes on, worker killed}: after each the mirror is
+the source, record by record and in order; position and map are exact; no transaction is open.
+
+A cell whose fault never came fails too. Here some cells of every request are played, others in each run;
+PROXY_SEED plays the same again, PROXY_CELLS=all plays all of them, as `python -m tests.proxy.prove` does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from causeway.lab.cluster import LabCluster
+from tests.proxy.conftest import Outcomes
+from tests.proxy.lane_processes import lane_processes
+from tests.proxy.proxy import Fault, ProxyThread
+from tests.proxy.sites import SITES_V1, SITES_V2, Cell, Ending, Setting, Site, cells, sample
+from tests.proxy.track import Track
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+
+SEED = int(os.environ.get("PROXY_SEED") or random.SystemRandom().randrange(1_000_000))
+_OF_EACH = 5
+
+
+def _chosen(sites: tuple[Site, ...]) -> tuple[Cell, ...]:
+    return cells(sites) if os.environ.get("PROXY_CELLS") == "all" else sample(sites, _OF_EACH, SEED)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("cell", _chosen(SITES_V2), ids=str)
+def test_nothing_is_lost_repeated_or_out_of_order(cell: Cell, played_v2: Outcomes) -> None:
+    played = played_v2(cell)
+    assert not played.failure, f"PROXY_SEED={SEED}\n{played.failure}"
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("cell", _chosen(SITES_V1), ids=str)
+def test_nothing_is_lost_repeated_or_out_of_order_with_old_transactions(
+    cell: Cell, played_v1: Outcomes
+) -> None:
+    played = played_v1(cell)
+    assert not played.failure, f"PROXY_SEED={SEED}\n{played.failure}"
+
+
+def test_the_matrix_is_complete() -> None:
+    for sites in (SITES_V2, SITES_V1):
+        every = cells(sites)
+        assert len({str(cell) for cell in every}) == len(every)
+        assert len(set(sites)) == len(sites)
+        for site in sites:
+            told = {(cell.fault, cell.ending) for cell in every if cell.site is site}
+            assert told == {(fault, ending) for fault in Fault for ending in Ending}
+
+
+@pytest.mark.parametrize("new", [pytest.param(True, id="v2"), pytest.param(False, id="v1")])
+def test_no_request_of_the_protocol_is_missing(
+    new: bool, sf: LabCluster, request: pytest.FixtureRequest, proxies: ProxyThread, tmp_path: Path
+) -> None:
+    """A lane that begins to send something new has to get its cells."""
+    target: LabCluster = request.getfixturevalue("nyc" if new else "nyc_v1")
+    listed = {(site.side, int(site.api), site.about) for site in (*SITES_V2, *(() if new else SITES_V1))}
+    with lane_processes(tmp_path) as lanes:
+        track = Track(f"kinds-{new}", sf, target, proxies, lanes)
+        sent = set().union(*(track.kinds_sent(setting) for setting in Setting))
+        track.close()
+    assert sent == listed

@@ -1,0 +1,566 @@
+"""What a node of a simulated cluster answers: kafka-python's own request objects in, plain fields out.
+
+Only the APIs that the product uses, only the fields that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace as Reply
+from typing import TYPE_CHECKING, Any
+
+from causeway.core.batches import BatchHead, parse_head
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from tests.simulation.coordinator import OFFSETS
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster import SimNode
+
+Respond = Callable[[Reply], None]
+_EARLIEST, _LATEST = -2, -1
+_V2_PRODUCE, _V2_END, _V2_OFFSETS = 12, 5, 5
+
+
+def handle(node: SimNode, request: Any, connection: int, respond: Respond) -> None:
+    _HANDLERS[type(request).__name__](node, request, respond)
+
+
+def _features(node: SimNode, _: Any, respond: Respond) -> None:
+    level = 2 if node.cluster.is_v2 else 0
+    respond(Reply(finalized_features=[Reply(name="transaction.version", max_version_level=level)]))
+
+
+def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster = node.cluster
+    names = list(cluster.topics) if request.topics is None else [t.name for t in request.topics]
+    topics = []
+    for name in names:
+        topic = cluster.topics.get(name)
+        if topic is None:
+            topics.append(
+                Reply(
+                    name=name,
+                    topic_id=None,
+                    is_internal=False,
+                    partitions=[],
+                    error_code=int(Code.UNKNOWN_TOPIC_OR_PARTITION),
+                    authorized_operations=None,
+                )
+            )
+            continue
+        partitions = [
+            Reply(partition_index=tp.partition, leader_id=cluster.leaders[tp]) for tp in topic.partitions
+        ]
+        topics.append(
+            Reply(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=False,
+                partitions=partitions,
+                error_code=0,
+                authorized_operations=None,
+            )
+        )
+    respond(Reply(topics=topics, cluster_id=cluster.cluster_id))
+
+
+def _find_coordinator(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster = node.cluster
+    number = cluster.transaction_node if request.key_type == 1 else cluster.group_node
+    respond(Reply(coordinators=[Reply(error_code=0, node_id=number)]))
+
+
+# logs
+
+
+def _fetch(node: SimNode, request: Any, respond: Respond) -> None:
+    def answer(*, may_wait: bool) -> None:
+        found = [
+            Reply(topic_id=t.topic_id, partitions=[_fetch_one(node, t.topic_id, p) for p in t.partitions])
+            for t in request.topics
+        ]
+        parts = [p for topic in found for p in topic.partitions]
+        is_worth = any(p.records or p.error_code or p.diverging_epoch for p in parts)
+        if is_worth or not may_wait:
+            respond(Reply(error_code=0, responses=found))
+        else:
+            node.cluster.loop.after(request.max_wait_ms / 1000, lambda: answer(may_wait=False))
+
+    answer(may_wait=request.max_wait_ms > 0)
+
+
+def _fetch_one(node: SimNode, topic_id: Any, wanted: Any) -> Reply:
+    cluster = node.cluster
+    topic = next((t for t in cluster.topics.values() if t.topic_id == topic_id), None)
+    if topic is None:
+        return _no_records(wanted, Code.UNKNOWN_TOPIC_ID)
+    tp = TopicPartition(topic.name, wanted.partition)
+    if not cluster.leads(node.number, tp):
+        return _no_records(wanted, Code.NOT_LEADER_OR_FOLLOWER)
+    log, offset = cluster.logs[tp], wanted.fetch_offset
+    if offset < log.start or (offset > log.end and wanted.last_fetched_epoch < 0):
+        return _no_records(wanted, Code.OFFSET_OUT_OF_RANGE)
+    if wanted.last_fetched_epoch >= 0:
+        epoch, end = log.epoch_end(wanted.last_fetched_epoch)
+        if end < 0:
+            return _no_records(wanted, Code.OFFSET_OUT_OF_RANGE)
+        if epoch < wanted.last_fetched_epoch or end < offset:
+            found = _no_records(wanted, Code.NONE)
+            found.diverging_epoch = Reply(epoch=epoch, end_offset=end)
+            return found
+    limit = log.last_stable
+    most = cluster.loop.random.randint(1, cluster.most_batches_of_a_fetch)
+    batches = log.read(offset, limit, most)
+    upto = batches[-1].next if batches else offset
+    return Reply(
+        partition_index=wanted.partition,
+        error_code=0,
+        diverging_epoch=None,
+        records=b"".join(b.data for b in batches),
+        log_start_offset=log.start,
+        last_stable_offset=limit,
+        high_watermark=log.high_watermark,
+        aborted_transactions=[
+            Reply(first_offset=first, producer_id=pid) for first, pid in log.aborted_between(offset, upto)
+        ],
+    )
+
+
+def _no_records(wanted: Any, code: Code) -> Reply:
+    return Reply(
+        partition_index=wanted.partition,
+        error_code=int(code),
+        diverging_epoch=None,
+        records=b"",
+        log_start_offset=-1,
+        last_stable_offset=-1,
+        high_watermark=-1,
+        aborted_transactions=[],
+    )
+
+
+def _list_offsets(node: SimNode, request: Any, respond: Respond) -> None:
+    topics = []
+    for topic in request.topics:
+        parts = []
+        for p in topic.partitions:
+            code, offset, epoch = _offset_at(
+                node, TopicPartition(topic.name, p.partition_index), p.timestamp, request.isolation_level
+            )
+            parts.append(
+                Reply(partition_index=p.partition_index, error_code=code, offset=offset, leader_epoch=epoch)
+            )
+        topics.append(Reply(name=topic.name, partitions=parts))
+    respond(Reply(topics=topics))
+
+
+def _offset_at(node: SimNode, tp: TopicPartition, timestamp: int, isolation: int) -> tuple[int, int, int]:
+    cluster = node.cluster
+    if tp not in cluster.logs:
+        return Code.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
+    if not cluster.leads(node.number, tp):
+        return Code.NOT_LEADER_OR_FOLLOWER, -1, -1
+    log = cluster.logs[tp]
+    if timestamp == _EARLIEST:
+        return 0, log.start, log.epochs[0][0]
+    if not log.is_settled:
+        return Code.OFFSET_NOT_AVAILABLE, -1, -1
+    if timestamp == _LATEST:
+        return 0, log.last_stable if isolation else log.high_watermark, log.leader_epoch
+    limit = log.last_stable if isolation else log.high_watermark
+    for batch in log.batches:
+        if batch.base < limit and batch.head.max_timestamp >= timestamp and batch.commits is None:
+            return 0, batch.base, batch.head.leader_epoch
+    return 0, -1, -1
+
+
+def _epoch_ends(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster, topics = node.cluster, []
+    for topic in request.topics:
+        parts = []
+        for p in topic.partitions:
+            tp = TopicPartition(topic.topic, p.partition)
+            if cluster.leads(node.number, tp):
+                epoch, end = cluster.logs[tp].epoch_end(p.leader_epoch)
+                parts.append(Reply(partition=p.partition, error_code=0, leader_epoch=epoch, end_offset=end))
+            else:
+                code = int(Code.NOT_LEADER_OR_FOLLOWER)
+                parts.append(Reply(partition=p.partition, error_code=code, leader_epoch=-1, end_offset=-1))
+        topics.append(Reply(topic=topic.topic, partitions=parts))
+    respond(Reply(topics=topics))
+
+
+def _describe_producers(node: SimNode, request: Any, respond: Respond) -> None:
+    topics = []
+    for topic in request.topics:
+        parts = []
+        for number in topic.partition_indexes:
+            tp = TopicPartition(topic.name, number)
+            if node.cluster.leads(node.number, tp):
+                active = [
+                    Reply(
+                        producer_id=pid, current_txn_start_offset=-1 if p.open_from is None else p.open_from
+                    )
+                    for pid, p in node.cluster.logs[tp].producers.items()
+                ]
+                parts.append(Reply(partition_index=number, error_code=0, active_producers=active))
+            else:
+                code = int(Code.NOT_LEADER_OR_FOLLOWER)
+                parts.append(Reply(partition_index=number, error_code=code, active_producers=[]))
+        topics.append(Reply(name=topic.name, partitions=parts))
+    respond(Reply(topics=topics))
+
+
+# appending
+
+
+def _produce(node: SimNode, request: Any, respond: Respond) -> None:
+    batches = {
+        TopicPartition(t.name, p.index): bytes(p.records)
+        for t in request.topic_data
+        for p in t.partition_data
+    }
+    answers: dict[TopicPartition, Reply] = {}
+
+    def answered(tp: TopicPartition, code: int, base: int = -1) -> None:
+        if tp in answers:
+            return
+        answers[tp] = Reply(
+            index=tp.partition, error_code=int(code), error_message=None, base_offset=base, log_start_offset=0
+        )
+        if len(answers) == len(batches):
+            respond(
+                Reply(responses=[Reply(name=t.topic, partition_responses=[a]) for t, a in answers.items()])
+            )
+
+    if not batches:
+        respond(Reply(responses=[]))
+        return
+    _Appending(node, request, batches, answered).begin()
+
+
+class _Appending:
+    """One Produce request: verified by the transaction coordinator where needed, then appended."""
+
+    def __init__(
+        self,
+        node: SimNode,
+        request: Any,
+        batches: dict[TopicPartition, bytes],
+        answered: Callable[..., None],
+    ) -> None:
+        self._node, self._cluster, self._request = node, node.cluster, request
+        self._batches, self._answered = batches, answered
+        self._heads = {tp: parse_head(memoryview(batch)) for tp, batch in batches.items()}
+        self._is_v2 = (request._max_version or 0) >= _V2_PRODUCE
+
+    def begin(self) -> None:
+        plain: list[TopicPartition] = []
+        to_verify: dict[TopicPartition, object] = {}
+        for tp, head in self._heads.items():
+            if tp not in self._cluster.logs:
+                self._answered(tp, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            elif not self._cluster.leads(self._node.number, tp):
+                self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
+            elif not head.is_transactional or self._is_open(tp, head):
+                plain.append(tp)
+            else:
+                log = self._cluster.logs[tp]
+                to_verify[tp] = log.guards.setdefault(head.producer_id, object())
+        for tp in plain:
+            self._append(tp)
+        if to_verify:
+            self._verify(to_verify)
+
+    def _is_open(self, tp: TopicPartition, head: BatchHead) -> bool:
+        known = self._cluster.logs[tp].producers.get(head.producer_id)
+        return known is not None and known.open_from is not None and known.epoch == head.producer_epoch
+
+    def _verify(self, guards: dict[TopicPartition, object]) -> None:
+        cluster = self._cluster
+        head = self._heads[next(iter(guards))]
+        name = self._request.transactional_id
+
+        def verified(code: int) -> None:
+            cluster.loop.after(
+                cluster.loop.random.uniform(0.0002, 0.002), lambda: self._verified(guards, code)
+            )
+
+        def ask() -> None:
+            coordinator_node = cluster.nodes[cluster.transaction_node]
+            if not coordinator_node.is_up or coordinator_node.is_frozen or cluster.coordinator.is_loading:
+                verified(Code.NOT_COORDINATOR)
+                return
+            cluster.coordinator.add(
+                name,
+                head.producer_id,
+                head.producer_epoch,
+                list(guards),
+                answering(cluster, verified),
+                verify_only=not self._is_v2,
+            )
+
+        cluster.loop.after(cluster.loop.random.uniform(0.0002, 0.002), ask)
+
+    def _verified(self, guards: dict[TopicPartition, object], code: int) -> None:
+        for tp, guard in guards.items():
+            log = self._cluster.logs[tp]
+            if code:
+                self._answered(tp, self._translated(code))
+            elif log.guards.get(self._heads[tp].producer_id) is not guard:
+                self._answered(tp, Code.INVALID_TXN_STATE)
+            else:
+                self._append(tp)
+
+    def _translated(self, code: int) -> int:
+        """What the coordinator says isn't what the producer hears."""
+        if code == Code.PRODUCER_FENCED:
+            return Code.INVALID_PRODUCER_EPOCH
+        if code == Code.CONCURRENT_TRANSACTIONS and self._is_v2:
+            return code
+        if code in (Code.CONCURRENT_TRANSACTIONS, Code.NOT_COORDINATOR):
+            return Code.NOT_ENOUGH_REPLICAS
+        return code
+
+    def _append(self, tp: TopicPartition) -> None:
+        cluster, head, batch = self._cluster, self._heads[tp], self._batches[tp]
+        if not cluster.leads(self._node.number, tp):
+            self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
+            return
+        log = cluster.logs[tp]
+        verdict = log.check(head, len(batch))
+        if verdict < 0:
+            base = -1 - verdict
+        elif verdict:
+            self._answered(tp, verdict)
+            return
+        elif cluster.is_stormy and cluster.loop.random.random() < cluster.refuses_for_replicas:
+            self._answered(tp, Code.NOT_ENOUGH_REPLICAS)
+            return
+        else:
+            base = log.append(batch, head)
+            cluster.on_append(tp, head, base)
+        is_short = cluster.is_stormy and cluster.loop.random.random() < cluster.refuses_for_replicas
+
+        def replicated(is_so: bool) -> None:
+            if is_short:
+                self._answered(tp, Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            elif is_so:
+                self._answered(tp, 0, base)
+            else:
+                self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
+
+        cluster.appended(tp, base + head.record_count, replicated)
+
+
+# transactions
+
+
+def answering(cluster: Any, say: Callable[..., None]) -> Callable[..., None]:
+    """Says one thing only; if the coordinator moves first, that it isn't the coordinator any more."""
+    number = cluster.next_number()
+
+    def answer(code: int, *rest: int) -> None:
+        if cluster.unanswered.pop(number, None) is not None:
+            say(int(code), *rest)
+
+    cluster.unanswered[number] = say
+    return answer
+
+
+def _is_coordinator(node: SimNode) -> bool:
+    return node.cluster.transaction_node == node.number and not node.cluster.coordinator.is_loading
+
+
+def _init(node: SimNode, request: Any, respond: Respond) -> None:
+    def say(code: int, producer_id: int = -1, epoch: int = -1) -> None:
+        respond(Reply(error_code=code, producer_id=producer_id, producer_epoch=epoch))
+
+    if not _is_coordinator(node):
+        say(int(Code.NOT_COORDINATOR))
+    elif request.transaction_timeout_ms <= 0:
+        say(int(Code.INVALID_TRANSACTION_TIMEOUT))
+    else:
+        node.cluster.coordinator.init(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            (request.producer_id, request.producer_epoch),
+            answering(node.cluster, say),
+        )
+
+
+def _end(node: SimNode, request: Any, respond: Respond) -> None:
+    def say(code: int, producer_id: int = -1, epoch: int = -1) -> None:
+        respond(Reply(error_code=code, producer_id=producer_id, producer_epoch=epoch))
+
+    if not _is_coordinator(node):
+        say(int(Code.NOT_COORDINATOR))
+    else:
+        node.cluster.coordinator.end(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            answering(node.cluster, say),
+            commit=request.committed,
+            is_v2=(request._max_version or 0) >= _V2_END,
+        )
+
+
+def _add_partitions(node: SimNode, request: Any, respond: Respond) -> None:
+    topics = request.v3_and_below_topics
+    partitions = [TopicPartition(t.name, p) for t in topics for p in t.partitions]
+
+    def say(code: int, *_: int) -> None:
+        results = [
+            Reply(
+                name=t.name,
+                results_by_partition=[
+                    Reply(partition_index=p, partition_error_code=code) for p in t.partitions
+                ],
+            )
+            for t in topics
+        ]
+        respond(Reply(results_by_topic_v3_and_below=results))
+
+    if not _is_coordinator(node):
+        say(int(Code.NOT_COORDINATOR))
+    else:
+        node.cluster.coordinator.add(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            partitions,
+            answering(node.cluster, say),
+        )
+
+
+def _add_offsets(node: SimNode, request: Any, respond: Respond) -> None:
+    def say(code: int, *_: int) -> None:
+        respond(Reply(error_code=code))
+
+    if not _is_coordinator(node):
+        say(int(Code.NOT_COORDINATOR))
+    else:
+        node.cluster.coordinator.add(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            [OFFSETS],
+            answering(node.cluster, say),
+        )
+
+
+# offsets
+
+
+def _commit_offsets(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster = node.cluster
+
+    def say(code: int, *_: int) -> None:
+        topics = [
+            Reply(
+                name=t.name,
+                partitions=[Reply(partition_index=p.partition_index, error_code=code) for p in t.partitions],
+            )
+            for t in request.topics
+        ]
+        respond(Reply(topics=topics))
+
+    if cluster.group_node != node.number:
+        say(int(Code.NOT_COORDINATOR))
+        return
+    owner = (request.producer_id, request.producer_epoch)
+    if owner in cluster.groups.joined:
+        say(_take_offsets(cluster, request))
+        return
+    is_v2 = (request._max_version or 0) >= _V2_OFFSETS
+
+    def verified(code: int) -> None:
+        def act() -> None:
+            if cluster.group_node != node.number:
+                say(int(Code.NOT_COORDINATOR))
+            elif code:
+                say(_offsets_code(code))
+            elif cluster.groups.epochs.get(owner[0], -1) > owner[1] or guard != cluster.groups.epochs.get(
+                owner[0], -1
+            ):
+                say(int(Code.INVALID_PRODUCER_EPOCH))
+            else:
+                cluster.groups.joined.add(owner)
+                say(_take_offsets(cluster, request))
+
+        cluster.loop.after(cluster.loop.random.uniform(0.0002, 0.002), act)
+
+    guard = cluster.groups.epochs.get(owner[0], -1)
+    if cluster.coordinator.is_loading:
+        verified(int(Code.COORDINATOR_NOT_AVAILABLE))
+    else:
+        cluster.coordinator.add(
+            request.transactional_id, *owner, [OFFSETS], answering(cluster, verified), verify_only=not is_v2
+        )
+
+
+def _offsets_code(code: int) -> int:
+    if code == Code.PRODUCER_FENCED:
+        return int(Code.INVALID_PRODUCER_EPOCH)
+    if code == Code.NOT_COORDINATOR:
+        return int(Code.COORDINATOR_NOT_AVAILABLE)
+    if code == Code.TRANSACTION_ABORTABLE:
+        return int(Code.INVALID_TXN_STATE)
+    return code
+
+
+def _take_offsets(cluster: Any, request: Any) -> int:
+    groups = cluster.groups
+    if request.producer_epoch < groups.epochs.get(request.producer_id, -1):
+        return int(Code.INVALID_PRODUCER_EPOCH)
+    groups.epochs[request.producer_id] = request.producer_epoch
+    pending = groups.pending.setdefault(request.producer_id, {})
+    for topic in request.topics:
+        for p in topic.partitions:
+            tp = TopicPartition(topic.name, p.partition_index)
+            pending[request.group_id, tp] = (p.committed_offset, p.committed_metadata)
+    return 0
+
+
+def _fetch_offsets(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster = node.cluster
+    if cluster.group_node != node.number:
+        respond(Reply(error_code=int(Code.NOT_COORDINATOR), topics=[]))
+        return
+    groups, topics = cluster.groups, []
+    for topic in request.topics:
+        parts = []
+        for number in topic.partition_indexes:
+            key = (request.group_id, TopicPartition(topic.name, number))
+            offset, metadata = groups.committed.get(key, (-1, ""))
+            is_unstable = request.require_stable and any(key in p for p in groups.pending.values())
+            parts.append(
+                Reply(
+                    partition_index=number,
+                    committed_offset=-1 if is_unstable else offset,
+                    metadata=metadata,
+                    error_code=int(Code.UNSTABLE_OFFSET_COMMIT) if is_unstable else 0,
+                )
+            )
+        topics.append(Reply(name=topic.name, partitions=parts))
+    respond(Reply(error_code=0, topics=topics))
+
+
+_HANDLERS: dict[str, Callable[..., None]] = {
+    "ApiVersionsRequest": _features,
+    "MetadataRequest": _metadata,
+    "FindCoordinatorRequest": _find_coordinator,
+    "FetchRequest": _fetch,
+    "ListOffsetsRequest": _list_offsets,
+    "OffsetForLeaderEpochRequest": _epoch_ends,
+    "DescribeProducersRequest": _describe_producers,
+    "ProduceRequest": _produce,
+    "InitProducerIdRequest": _init,
+    "EndTxnRequest": _end,
+    "AddPartitionsToTxnRequest": _add_partitions,
+    "AddOffsetsToTxnRequest": _add_offsets,
+    "TxnOffsetCommitRequest": _commit_offsets,
+    "OffsetFetchRequest": _fetch_offsets,
+}

@@ -1,0 +1,68 @@
+"""What a lane may send, whatever comes of it: the rules that stand behind one another.
+
+Some rules of the protocol guard against the same harm as others do, so that breaking one of them alone
+harms nobody. Here each is checked by itself, on what clients send.
+
+    C1  all appends of one transaction to one broker use one connection (R4)
+    C2  one transaction per epoch
+    C3  the position is read behind the claim, in front of the first append
+    C4  a started task claims once: who was beaten doesn't claim back (R7)
+    C5  behind a claim the flow's state is read again, in front of the first append
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.core.batches import parse_head
+from causeway.core.naming import FLOWS_TOPIC
+from tests.simulation.history import Broken
+
+
+class Conduct:
+    def __init__(self) -> None:
+        self._connections: dict[tuple[int, int, int], int] = {}
+        self._ended: set[tuple[int, int]] = set()
+        self._claims: dict[object, int] = {}
+        self._asked: dict[object, set[str]] = {}
+
+    def started(self, task: object) -> None:
+        self._claims[task] = 0
+
+    def claimed(self, task: object) -> None:
+        if task not in self._claims:
+            return
+        self._claims[task] += 1
+        self._asked[task] = set()
+        if self._claims[task] > 1:
+            raise Broken(f"C4: {task} claims again")
+
+    def sent(self, task: object, request: Any, node: int, connection: int) -> None:
+        if task not in self._claims:
+            return
+        name = type(request).__name__
+        asked = self._asked.get(task, set())
+        if name == "OffsetFetchRequest" and request.require_stable:
+            asked.add("position")
+        elif name == "ListOffsetsRequest" and request.topics[0].name == FLOWS_TOPIC:
+            asked.add("state")
+        elif name == "EndTxnRequest":
+            self._ended.add((request.producer_id, request.producer_epoch))
+        elif name == "ProduceRequest":
+            self._produced(request, node, connection)
+            if "position" not in asked:
+                raise Broken(f"C3: {task} appends without having read the position behind its claim")
+            if "state" not in asked:
+                raise Broken(f"C5: {task} appends without having read the flow's state behind its claim")
+
+    def _produced(self, request: Any, node: int, connection: int) -> None:
+        head = parse_head(memoryview(bytes(request.topic_data[0].partition_data[0].records)))
+        epoch = (head.producer_id, head.producer_epoch)
+        if epoch in self._ended:
+            raise Broken(
+                f"C2: producer {epoch[0]} appends in epoch {epoch[1]}, whose transaction it has ended"
+            )
+        if self._connections.setdefault((*epoch, node), connection) != connection:
+            raise Broken(
+                f"C1: producer {epoch[0]} epoch {epoch[1]} appends to node {node} on a second connection"
+            )

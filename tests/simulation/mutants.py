@@ -1,0 +1,297 @@
+"""The protocol with one rule taken out, each as a patch of the product's code while seeds are played.
+
+    python -m tests.simulation.mutants          the first seed under 1,000 that finds each
+
+Some rules stand behind one another: a lane that lacks one of them is stopped by the next before a reader sees
+anything. Those are found by the rules of conduct (C1 to C5 in conduct.py), the others by what readers see.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from kafka.errors import KafkaError
+
+from causeway.brokers import owner as owner_module
+from causeway.brokers.owner import WireOwner
+from causeway.core import round_plan
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
+from causeway.flows import fence as fence_module
+from causeway.flows import planning as planning_module
+from causeway.flows.lane import run as run_module
+from causeway.flows.lane import survey as survey_module
+from causeway.flows.lane import tail as tail_module
+from causeway.flows.lane.copying import LaneCopy
+from causeway.flows.lane.stream import Stream
+from causeway.flows.lane.survey import Survey
+from causeway.flows.lane.tail import TailCheck
+from tests.simulation.seeds import Outcome, play
+
+MOST_SEEDS = 1_000
+Patches = Callable[[], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    rule: str
+    patches: Patches
+    seed: int
+    """The first that finds it; looked for anew if it doesn't any more."""
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        patches = self.patches()
+        for each in patches:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in patches:
+                each.stop()
+
+
+def _position_before_claim() -> list[Any]:
+    read = Survey._read_positions
+    before: dict[int, Any] = {}
+
+    async def once(self: Survey, asked: Any, *, stable: bool) -> Any:
+        if stable:
+            return {tp: p for tp, p in before.pop(id(self)).items() if tp in asked}
+        before[id(self)] = await read(self, asked, stable=False)
+        return before[id(self)]
+
+    return [patch.object(Survey, "_read_positions", once)]
+
+
+def _no_target_lineage() -> list[Any]:
+    return [patch.object(survey_module, "target_tail_is_lost", lambda *_: False)]
+
+
+def _no_source_lineage() -> list[Any]:
+    async def trust(self: Survey, grounds: Any) -> None:
+        return None
+
+    def anything(self: Stream) -> FetchFrom:
+        return FetchFrom(self.assignment.pair.source_topic_id, self.fetch_next)
+
+    return [patch.object(Survey, "_check_source", trust), patch.object(Stream, "fetch_from", anything)]
+
+
+def _no_base_offsets() -> list[Any]:
+    async def trust(self: LaneCopy, stream: Any, answer: Any) -> None:
+        return None
+
+    return [patch.object(LaneCopy, "_check_base", trust)]
+
+
+def _another_connection() -> list[Any]:
+    """What client libraries do: the same request again, on whatever connection there is."""
+    append = WireOwner._append
+
+    async def again(self: WireOwner, batches: Any) -> Any:
+        try:
+            return await append(self, batches)
+        except (Doubt, Unreachable, KafkaError):
+            self._pinned.clear()
+            return await append(self, batches)
+
+    return [patch.object(WireOwner, "_append", again)]
+
+
+def _many_transactions_in_an_epoch() -> list[Any]:
+    end = WireOwner.end
+
+    async def stay(self: WireOwner, *, commit: bool) -> None:
+        async def held(*_: Any) -> Any:
+            return self.producer
+
+        with patch.object(owner_module, "init_producer", held):
+            await end(self, commit=commit)
+
+    return [patch.object(WireOwner, "end", stay)]
+
+
+def _beaten_claims_back() -> list[Any]:
+    async def insist(self: Any) -> Any:
+        for _ in range(3):
+            try:
+                return await run(self)
+            except Beaten:
+                continue
+        return await run(self)
+
+    run = run_module._Lane.run
+    return [patch.object(run_module._Lane, "run", insist)]
+
+
+def _tail_is_trusted() -> list[Any]:
+    async def trust(self: TailCheck, grounds: Any) -> None:
+        return None
+
+    return [patch.object(TailCheck, "settle_ends", trust)]
+
+
+def _one_look_at_the_state() -> list[Any]:
+    look = run_module._Lane._may_not_run
+
+    async def once(self: Any) -> Any:
+        if getattr(self._task, "generation", None) is not None and id(self) in seen:
+            return None
+        seen.add(id(self))
+        return await look(self)
+
+    seen: set[int] = set()
+    return [patch.object(run_module._Lane, "_may_not_run", once)]
+
+
+def _fence_claims_nothing() -> list[Any]:
+    async def nothing(*_: Any) -> int:
+        return 0
+
+    return [patch.object(fence_module, "claim_all_lanes", nothing)]
+
+
+def _answers_are_not_awaited() -> list[Any]:
+    """Commits what is on its way as if it had arrived."""
+    settle = LaneCopy._settle_oldest
+
+    async def hope(self: LaneCopy) -> None:
+        try:
+            await settle(self)
+        except (Doubt, Unreachable):
+            return
+
+    return [patch.object(LaneCopy, "_settle_oldest", hope)]
+
+
+def _lost_markers_stay_lost() -> list[Any]:
+    async def leave(self: TailCheck, grounds: Any) -> None:
+        return None
+
+    return [patch.object(TailCheck, "_close_hanging", leave)]
+
+
+def _markers_are_guessed() -> list[Any]:
+    """As it was: what ends in front of the position is committed, whatever it had been."""
+
+    def guess(runs: Any, assignment: Any, position: Any, last_stable: int, target_end: int) -> bool:
+        return position is not None and target_end <= position.target_next
+
+    return [patch.object(tail_module, "open_data_was_committed", guess)]
+
+
+def _last_run_is_trusted() -> list[Any]:
+    async def trust(self: TailCheck, suspects: Any) -> None:
+        return None
+
+    return [patch.object(TailCheck, "_prove_last_runs", trust)]
+
+
+def _source_at_rest_is_trusted() -> list[Any]:
+    async def trust(*_: Any) -> frozenset[Any]:
+        return frozenset()
+
+    return [patch.object(planning_module, "_turned_sources", trust)]
+
+
+def _mirror_at_rest_is_trusted() -> list[Any]:
+    return [patch.object(round_plan, "_target_has_turned", lambda _: False)]
+
+
+def _first_batch_proves_the_run() -> list[Any]:
+    def glance(answer: Any, first: int, until: int) -> int:
+        seen = next((s for _, _, s in read_committed(answer.records, answer.aborted, first)), None)
+        return first if seen is Seen.ABORTED else until
+
+    return [patch.object(tail_module, "_end_of_one_owner", glance)]
+
+
+def _moving_leader_parks() -> list[Any]:
+    rebuild = Survey._rebuild_positions
+
+    async def park(self: Survey, asked: Any, lost: Any) -> Any:
+        rebuilt = await rebuild(self, asked, lost)
+        for tp in lost:
+            if tp not in rebuilt and self._rows[tp].parked is None:
+                self.park(tp, survey_module.position_lost(self._task.flow, asked[tp]))
+        return rebuilt
+
+    return [patch.object(Survey, "_rebuild_positions", park)]
+
+
+MUTANTS = {
+    "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
+    "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
+    "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 94),
+    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 115),
+    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 77),
+    "one transaction per epoch": Mutant(
+        "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 2
+    ),
+    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 2),
+    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 3),
+    "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
+    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 24),
+    "all answers in": Mutant("a transaction is committed without all answers", _answers_are_not_awaited, 0),
+    "lost markers": Mutant(
+        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
+    ),
+    "the map tells": Mutant(
+        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 0
+    ),
+    "prove the last run": Mutant(
+        "after an election the last run isn't read again", _last_run_is_trusted, 152
+    ),
+    "a run is one owner's": Mutant(
+        "after an election only the last run's first batch is looked at", _first_batch_proves_the_run, 0
+    ),
+    "a leader that moves": Mutant("a leader that moves is taken for a lost past", _moving_leader_parks, 0),
+    "a source at rest": Mutant(
+        "a source that grew again to where it had been is trusted", _source_at_rest_is_trusted, 176
+    ),
+    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
+}
+
+
+def find(mutant: Mutant, *, most: int = MOST_SEEDS, with_conduct: bool = True) -> Outcome | None:
+    """The first failing seed, the known one tried first."""
+    with mutant.at_work():
+        for seed in (mutant.seed, *range(most)):
+            outcome = play(seed, with_conduct=with_conduct)
+            if seed % 50 == 0:
+                gc.collect()
+            if outcome.failure is not None:
+                return outcome
+    return None
+
+
+def found_by() -> list[tuple[str, str]]:
+    """Rule and what found its absence, for docs/proof.md."""
+    found = {mutant.rule: find(mutant) for mutant in MUTANTS.values()}
+    return [
+        (rule, f"seed {outcome.scenario.seed}: {outcome.failure}" if outcome else "nothing")
+        for rule, outcome in found.items()
+    ]
+
+
+def main(names: list[str]) -> int:
+    """With `--readers` nobody looks at conduct."""
+    missed, with_conduct = 0, "--readers" not in names
+    for name in [n for n in names if n in MUTANTS] or MUTANTS:
+        began = time.monotonic()
+        found = find(MUTANTS[name], with_conduct=with_conduct)
+        missed += found is None
+        print(f"{name}: {found or 'NOT FOUND'} ({time.monotonic() - began:.0f} s)"[:300], flush=True)
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

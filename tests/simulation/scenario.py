@@ -1,0 +1,112 @@
+"""What a seed means: the shape of the two clusters, what is written, what goes wrong and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from random import Random
+
+from tests.simulation.wire import Weather
+
+
+class Trouble(StrEnum):
+    STORM = auto()
+    KILL_WORKER = auto()
+    FREEZE_WORKER = auto()
+    KILL_DRIVER = auto()
+    FREEZE_DRIVER = auto()
+    SECOND_RUN = auto()
+    TARGET_CRASH = auto()
+    SOURCE_CRASH = auto()
+    TARGET_FREEZE = auto()
+    TARGET_ELECTION = auto()
+    SOURCE_ELECTION = auto()
+    TARGET_UNCLEAN = auto()
+    SOURCE_UNCLEAN = auto()
+    COORDINATOR_MOVES = auto()
+    OFFSETS_EXPIRE = auto()
+    IDS_EXPIRE = auto()
+    PRODUCERS_FORGOTTEN = auto()
+    FOREIGN_WRITER = auto()
+    FOREIGN_TRANSACTION = auto()
+    COMPACTION = auto()
+    RETENTION = auto()
+    FENCE = auto()
+    OTHER_LANES = auto()
+
+
+_RARE = {
+    Trouble.FOREIGN_WRITER,
+    Trouble.FOREIGN_TRANSACTION,
+    Trouble.RETENTION,
+    Trouble.SOURCE_UNCLEAN,
+    Trouble.OFFSETS_EXPIRE,
+    Trouble.IDS_EXPIRE,
+}
+"""Each of these can bring a partition to a halt, or is about a week without a run."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Scenario:
+    seed: int
+    is_v2: bool
+    partitions: int
+    lanes: int
+    source_nodes: int
+    target_nodes: int
+    records: int
+    seconds: float
+    transaction_bytes: int
+    transaction_seconds: float
+    lane_seconds: float
+    timeout_ms: int
+    most_epochs: int
+    most_batches: int
+    repeats: float
+    weather: Weather
+    source_transactions: float
+    troubles: list[tuple[float, Trouble]] = field(default_factory=list)
+
+
+def scenario_of(seed: int) -> Scenario:
+    random = Random(seed * 7919 + 1)
+    seconds = random.choice((3.0, 6.0, 10.0))
+    made = Scenario(
+        seed=seed,
+        is_v2=random.random() < 0.6,
+        partitions=random.choice((1, 1, 1, 2, 3)),
+        lanes=random.choice((1, 1, 2, 3)),
+        source_nodes=random.choice((1, 2)),
+        target_nodes=random.choice((1, 1, 2, 3)),
+        records=random.choice((20, 40, 80)),
+        seconds=seconds,
+        transaction_bytes=random.choice((200, 600, 2_000, 1 << 20)),
+        transaction_seconds=random.choice((0.01, 0.1, 0.5)),
+        lane_seconds=random.choice((0.2, 1.0, 5.0)),
+        timeout_ms=random.choice((400, 2_000, 10_000)),
+        most_epochs=random.choice((3, 8, 32_766)),
+        most_batches=random.choice((1, 3, 1_000)),
+        repeats=random.choice((0.0, 0.0, 0.1, 0.4)),
+        weather=_weather(random),
+        source_transactions=random.choice((0.0, 0.3, 0.9)),
+    )
+    made.troubles = _troubles(random, seconds)
+    return made
+
+
+def _weather(random: Random) -> Weather:
+    weather = Weather(most=random.choice((0.002, 0.01, 0.05)), latest=random.choice((0.3, 2.0, 8.0)))
+    for kind in ("reset_before", "reset_after", "late", "again", "slow"):
+        setattr(weather, kind, random.choice((0.0, 0.01, 0.04)))
+    weather.silent = random.choice((0.0, 0.0, 0.003))
+    return weather
+
+
+def _troubles(random: Random, seconds: float) -> list[tuple[float, Trouble]]:
+    if random.random() < 0.1:
+        return []
+    kinds = [t for t in Trouble if random.random() < (0.1 if t in _RARE else 0.25)]
+    found = [
+        (random.uniform(0.0, seconds), kind) for kind in kinds for _ in range(random.choice((1, 1, 2, 4)))
+    ]
+    return sorted(found)

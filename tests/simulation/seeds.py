@@ -1,0 +1,53 @@
+"""Seeds, played one by one: a failing one comes back with the end of its trace."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+
+from tests.simulation.scenario import Scenario, scenario_of
+from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    scenario: Scenario
+    failure: str | None
+    records: int
+    checks: int
+    events: int
+    parked: tuple[str, ...]
+    trace: list[str]
+
+    def __str__(self) -> str:
+        what = (
+            self.failure or f"good: {self.records} records, {self.checks} checks, parked {list(self.parked)}"
+        )
+        return f"seed {self.scenario.seed}: {what}"
+
+
+def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcome:
+    """`with_conduct=False`: only what readers see, positions and the map are looked at."""
+    scenario = scenario_of(seed)
+    world = World(scenario, with_conduct=with_conduct)
+    if trace:
+        world.loop.trace = []
+    failure = None
+    gc_was_on = gc.isenabled()
+    gc.disable()  # a collection would run clean-up code of dead workers at a moment that no seed decides
+    try:
+        world.play()
+    except Exception as broken:  # noqa: BLE001 - whatever it is, the seed has failed
+        failure = f"{type(broken).__name__}: {broken}"
+    finally:
+        if gc_was_on:
+            gc.enable()
+    return Outcome(
+        scenario=scenario,
+        failure=failure,
+        records=world.records,
+        checks=world.checks,
+        events=world.loop.events,
+        parked=tuple(str(p.reason) for p in world.runs[-1].parked.values()) if world.runs else (),
+        trace=world.loop.trace or [],
+    )
