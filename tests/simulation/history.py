@@ -77,7 +77,7 @@ class History:
                 if known is None:
                     entry = self._by_offset[record.offset] = Entry(record.offset, record)
                     self.branches[-1].append(entry)
-                else:
+                elif record.offset >= self.log.start:
                     known.optional = False
         self._read_to = limit
 

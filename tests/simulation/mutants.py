@@ -245,7 +245,7 @@ MUTANTS = {
         "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
     ),
     "the map tells": Mutant(
-        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 0
+        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 914
     ),
     "prove the last run": Mutant(
         "after an election the last run isn't read again", _last_run_is_trusted, 152
