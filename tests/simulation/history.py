@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causeway.core.identity import TopicPartition
+from causeway.core.position import Position
 from causeway.core.records import Record, decode_records
 from tests.simulation.partition_log import PartitionLog, Stored
 
@@ -108,7 +109,8 @@ class Mirror:
         """Target offset -> source offset, of what is visible."""
         self.foreign_at: int | None = None
         self.was_cut = False
-        """Lost its tail; no position has been seen since that agrees with it."""
+        """Lost its tail; no position has been committed since that agrees with it."""
+        self.position_when_cut: Position | None = None
         self._begin()
 
     @property
