@@ -35,8 +35,8 @@ check: setup ## format, lint, types, layers
 test: setup ## every test
 	@$(BIN)/pytest
 
-prove: setup ## exactly once by a hundred faults over five million records: half an hour, writes docs/proof.md
-	@$(BIN)/python -m tests.chaos.prove
+prove: setup ## every promise in full size, alone on its machine: an hour; writes docs/proof.md
+	@$(BIN)/python -m tests.prove
 
 SCALE ?= 1
 WORKLOADS ?=

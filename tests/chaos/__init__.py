@@ -1,4 +1,4 @@
 """Exactly once, proved by faults: a seeded campaign over real brokers and real Spark.
 
-`test_campaign.py` runs a small one, `python -m tests.chaos.prove` (`make prove`) the full one.
+`test_campaign.py` runs a small one, `make prove` the full one.
 """

@@ -126,8 +126,7 @@ _TRANSACTIONAL = (
     Site("target", Api.END_TXN, About.LANE, 1, "position first", _FRESH),
     Site("target", Api.END_TXN, About.LANE, 1),
     Site("target", Api.END_TXN, About.LANE, 2),
-    Site("target", Api.TXN_OFFSET_COMMIT, About.DATA, 3, "last"),
-    Site("target", Api.END_TXN, About.LANE, 3, "last"),
+    Site("target", Api.TXN_OFFSET_COMMIT, About.DATA, 2),
 )
 _OLD_DIALECT = (
     Site("target", Api.ADD_PARTITIONS_TO_TXN, About.DATA),

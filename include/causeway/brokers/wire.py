@@ -24,7 +24,7 @@ from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
 from causeway.brokers.error_map import error_of_code, mapped
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import CausewayError, ClusterTrouble
+from causeway.core.errors import CausewayError, ClusterTrouble, ClusterUnreachable
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
@@ -38,7 +38,7 @@ T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1
 _PAUSE_SECONDS = 0.002
 _RESPONSE_BYTES = 300 << 20
-_BOOTSTRAP_SECONDS = 10.0
+_BOOTSTRAP_SECONDS, _LEAST_SHARE_SECONDS = 10.0, 3.0
 _COORDINATOR_TRIES, _COORDINATOR_PAUSE_SECONDS = 100, 0.1
 _RIGHTS_LAST_SECONDS = 30.0
 
@@ -96,6 +96,7 @@ class Wire:
         self._operations: dict[str, frozenset[int]] = {}
         self._operations_at = float("-inf")
         self._hidden: set[str] = set()
+        self._answered = ""
         self.cluster_id = ""
         self.transaction_version = 0
 
@@ -103,20 +104,41 @@ class Wire:
         """Reach the cluster, or say in one line why that can't be."""
         if self._manager is not None:
             return
+        servers = self._servers_in_turn()
+        for server in servers:
+            try:
+                manager = await self._bootstrap(
+                    server, max(_BOOTSTRAP_SECONDS / len(servers), _LEAST_SHARE_SECONDS)
+                )
+                break
+            except ClusterUnreachable:
+                if server == servers[-1]:
+                    raise
+        self._answered = server
+        self._manager = manager
+        await self._learn_features()
+
+    def _servers_in_turn(self) -> list[str]:
+        """Who answered last is asked first: a host that swallows everything costs its share only once."""
+        named = [each.strip() for each in self.endpoint.settings.get("bootstrap.servers", "").split(",")]
+        return sorted(named, key=lambda server: server != self._answered)
+
+    async def _bootstrap(self, server: str, seconds: float) -> Any:
+        """By one server: of several, kafka-python spends all the time on the one that it happened to pick."""
+        settings = {**kafka_python_settings(self.endpoint), "bootstrap_servers": [server]}
         manager = KafkaConnectionManager(
             self.network.selector,
-            **kafka_python_settings(self.endpoint),
+            **settings,
             receive_message_max_bytes=_RESPONSE_BYTES,
             max_in_flight_requests_per_connection=1_000,
         )
         try:
             with mapped(cluster=str(self.endpoint), resource="bootstrap.servers", operation="connect"):
-                await manager.bootstrap_async(timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+                await manager.bootstrap_async(timeout_ms=seconds * 1000)
         except ClusterTrouble:
             manager.close()
             raise
-        self._manager = manager
-        await self._learn_features()
+        return manager
 
     async def _learn_features(self) -> None:
         """Clients decide by the finalized feature, never by the versions that a broker offers."""

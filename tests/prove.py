@@ -1,0 +1,135 @@
+"""`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
+
+    python -m tests.prove [--only campaign,following,proxy,simulation] [--seed N]
+
+A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
+what it says of the other parts: each part tells when it was played, and with what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import confluent_kafka
+import pyspark
+
+from causeway import __version__
+from tests.chaos.campaign import CampaignFailed
+from tests.chaos.prove import prove as prove_campaign
+from tests.follow.measure import follow_fresh
+from tests.proxy.prove import CellsFailed
+from tests.proxy.prove import prove as prove_proxy
+from tests.simulation.prove import prove as prove_simulation
+from tests.simulation.prove import section as simulation_section
+
+_ROOT = Path(__file__).parents[1]
+_PAGE = _ROOT / "docs/proof.md"
+_MUTATIONS = Path(__file__).with_name("chaos") / "mutations.md"
+_FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 5_000
+_HEAD = """\
+# Proved
+
+Written by `make prove`: every promise of the copy in full size. `make test` plays each part in a small one.
+"""
+
+
+class SeedsFailed(Exception):
+    """Seeds of the simulation that break a promise; each has been printed."""
+
+
+Part = Callable[[Path, int], str]
+
+
+def campaign(folder: Path, seed: int) -> str:
+    return prove_campaign(folder, seed, _say)
+
+
+def following(folder: Path, _seed: int) -> str:
+    _say(f"following a source of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s")
+    found = follow_fresh(folder, seconds=_FOLLOWED_SECONDS, records_per_second=_FOLLOWED_PER_SECOND)
+    _say(f"followed: {found}")
+    return f"""\
+## Following a live source
+
+With `--run-for`, beside a producer of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s: from
+the clock in front of `produce` on the source to the clock behind the poll of a `read_committed` consumer on
+the target. Brokers, producer, reader and Spark share this one machine's {os.cpu_count()} cores. {found}.
+"""
+
+
+def proxy(folder: Path, _seed: int) -> str:
+    return prove_proxy(folder, _say)
+
+
+def simulation(_folder: Path, _seed: int) -> str:
+    tally = prove_simulation()
+    _say(str(tally))
+    if tally.failures:
+        raise SeedsFailed(f"{len(tally.failures)} seeds failed")
+    return simulation_section(tally)
+
+
+def mutations(_folder: Path, _seed: int) -> str:
+    return _MUTATIONS.read_text(encoding="utf-8")
+
+
+PARTS: dict[str, Part] = {each.__name__: each for each in (following, proxy, simulation, campaign, mutations)}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="prove", description="Prove every promise in its full size.")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    options = parser.parse_args(arguments)
+    chosen = options.only.split(",")
+    if unknown := set(chosen) - PARTS.keys():
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    told = _told(_PAGE.read_text(encoding="utf-8")) if _PAGE.exists() else {}
+    for name in chosen:
+        _say(f"prove: {name}")
+        with tempfile.TemporaryDirectory(prefix="causeway-proof-") as folder:
+            try:
+                told[name] = f"{PARTS[name](Path(folder), options.seed).rstrip()}\n\n{_played()}\n"
+            except (CampaignFailed, CellsFailed, SeedsFailed) as failure:
+                _say(str(failure))
+                return 1
+    _PAGE.write_text(_page(told), encoding="utf-8")
+    _say(f"proved: {_PAGE.relative_to(_ROOT)}")
+    return 0
+
+
+def _page(told: dict[str, str]) -> str:
+    order = [name for name in ("campaign", "following", "proxy", "simulation") if name in told]
+    parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
+    return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
+
+
+def _told(page: str) -> dict[str, str]:
+    """What the page says of each part."""
+    pieces = re.split(r"^<!-- (\w+) -->\n", page, flags=re.MULTILINE)[1:]
+    return {name: text.rstrip() + "\n" for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+
+
+def _played() -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    return (
+        f"Played on {day} with Causeway {__version__}, Spark {pyspark.__version__}, Python "
+        f"{platform.python_version()}, librdkafka {confluent_kafka.libversion()[0]}."
+    )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
