@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causeway.core.identity import TopicPartition
+from causeway.core.position import Position
 from causeway.core.records import Record, decode_records
 from tests.simulation.partition_log import PartitionLog, Stored
 
@@ -77,7 +78,7 @@ class History:
                 if known is None:
                     entry = self._by_offset[record.offset] = Entry(record.offset, record)
                     self.branches[-1].append(entry)
-                else:
+                elif record.offset >= self.log.start:
                     known.optional = False
         self._read_to = limit
 
@@ -108,7 +109,8 @@ class Mirror:
         """Target offset -> source offset, of what is visible."""
         self.foreign_at: int | None = None
         self.was_cut = False
-        """Lost its tail; no position has been seen since that agrees with it."""
+        """Lost its tail; no position has been committed since that agrees with it."""
+        self.position_when_cut: Position | None = None
         self._begin()
 
     @property

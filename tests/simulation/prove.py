@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from tests.simulation.scenario import Trouble
-from tests.simulation.seeds import play
+from tests.simulation.seeds import play, told
 
 SEEDS = 10_000
 _PROCESSES = 2
@@ -67,7 +67,7 @@ def play_piece(seeds: range) -> Tally:
         tally.parked.update(outcome.parked)
         tally.troubles.update(trouble.value for _, trouble in outcome.scenario.troubles)
         if outcome.failure is not None:
-            tally.failures.append(str(outcome))
+            tally.failures.append(told(outcome))
     gc.collect()
     return tally
 

@@ -51,3 +51,10 @@ def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcom
         parked=tuple(str(p.reason) for p in world.runs[-1].parked.values()) if world.runs else (),
         trace=world.loop.trace or [],
     )
+
+
+def told(outcome: Outcome, *, lines: int = 25) -> str:
+    """A failed seed with the end of its trace: it is played once more, because tracing costs time."""
+    trace = play(outcome.scenario.seed, trace=True).trace[-lines:]
+    again = f"python -m tests.simulation.replay {outcome.scenario.seed} --all"
+    return "\n".join([str(outcome), str(outcome.scenario), *trace, again])

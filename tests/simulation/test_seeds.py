@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.seeds import play
+from tests.simulation.seeds import play, told
 
 _ROOT = Path(__file__).parents[2]
 _SAMPLE = range(0, 400)
@@ -19,9 +19,9 @@ _PIECE = 40
 
 @pytest.mark.parametrize("first", [_SAMPLE[i] for i in range(0, len(_SAMPLE), _PIECE)])
 def test_what_readers_see_is_a_prefix_of_the_source_whatever_happens(first):
-    failed = [str(o) for o in map(play, range(first, first + _PIECE)) if o.failure is not None]
+    failed = [told(o) for o in map(play, range(first, first + _PIECE)) if o.failure is not None]
     gc.collect()
-    assert failed == [], "python -m tests.simulation.replay SEED shows what happened"
+    assert not failed, "\n\n".join(failed)
 
 
 def test_a_seed_is_the_same_world_in_every_process():

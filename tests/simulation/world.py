@@ -98,6 +98,7 @@ class World:
     def _target_cut(self, tp: TopicPartition, end: int) -> None:
         if tp in self.mirrors:
             self.mirrors[tp].was_cut = True
+            self.mirrors[tp].position_when_cut = self.position_of(tp)
             self.mirrors[tp].read_on()
 
     def _appended(self, tp: TopicPartition, head: Any, base: int) -> None:
@@ -139,7 +140,7 @@ class World:
                 continue
             wrong = self._disagreement(mirror, position)
             if wrong is None:
-                mirror.was_cut = False
+                mirror.was_cut = mirror.was_cut and position == mirror.position_when_cut
             elif not mirror.was_cut:
                 raise Broken(wrong)
 
