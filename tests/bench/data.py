@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from tests.bench.workloads import Workload
 
 _SEED = 4_301
@@ -26,6 +26,7 @@ def make_data(endpoint: ClusterEndpoint, workload: Workload) -> None:
     wishes = [NewTopic(name, workload.partitions_per_topic) for name in workload.topic_names]
     for answer in admin.create_topics(wishes).values():
         answer.result(_ANSWER_SECONDS)
+    wait_for_leaders(admin, dict.fromkeys(workload.topic_names, workload.partitions_per_topic))
     refusals: list[KafkaError] = []
     client = producer(endpoint, **_settings(workload))
 

@@ -19,7 +19,7 @@ from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import LaneTask
 from causeway.core.naming import PrefixNaming
 from causeway.core.topic_filter import TopicFilter
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from tests.chaos.frozen_copy import FrozenJob
 from tests.chaos.processes import Started, start, wait_until
@@ -67,6 +67,7 @@ class Stage:
     def fill(self) -> None:
         admin = admin_client(self.source.endpoint())
         admin.create_topics([NewTopic(self.topic, PARTITIONS)])[self.topic].result(30)
+        wait_for_leaders(admin, {self.topic: PARTITIONS})
         client = producer(self.source.endpoint(), batch_size=8192)
         for number in range(RECORDS):
             client.produce(self.topic, b"%010d" % number * 10, b"k", partition=number % PARTITIONS)

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.live import LiveProducer
 
 TOPICS = {"orders": 4, "ledger": 2, "ticker": 2}
@@ -37,6 +37,7 @@ class Writer:
         wishes = [NewTopic(name, count) for name, count in TOPICS.items()]
         for answer in admin.create_topics(wishes).values():
             answer.result(60)
+        wait_for_leaders(admin, TOPICS)
         self._live = LiveProducer(
             endpoint, topic="ticker", records_per_second=live_per_second, partitions=TOPICS["ticker"]
         )

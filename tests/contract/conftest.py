@@ -19,6 +19,7 @@ from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.position import Position
 from causeway.core.producer import ProducerState
 from causeway.core.records import Record, encode_batch
+from causeway.lab.clients import wait_for_leaders
 from tests.simulation.cluster import SimCluster
 from tests.simulation.loop import Loop, Process, VirtualNetwork
 from tests.simulation.wire import SimWire
@@ -125,6 +126,7 @@ def bench(request, topic_name):
     wanted = [NewTopic(name, 2, 1)] + ([] if FLOWS_TOPIC in existing else [NewTopic(FLOWS_TOPIC, 1, 1)])
     for made in admin.create_topics(wanted).values():
         made.result()
+    wait_for_leaders(admin, {name: 2, FLOWS_TOPIC: 1})
     network, wires = Network(), list[Wire]()
 
     def new_wire() -> Wire:

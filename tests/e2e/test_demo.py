@@ -19,7 +19,7 @@ from confluent_kafka.admin import NewTopic
 
 from causeway.config.load import load_flows
 from causeway.entrypoints.demo_steps import Clusters, compare
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.jars import ensure_jars
 from causeway.lab.places import HOME_VARIABLE
@@ -122,6 +122,7 @@ def test_a_record_that_is_missing_is_no_exact_mirror(
     for cluster, name, values in ((sf, topic, [b"one", b"two"]), (nyc, f"sf.{topic}", [b"one"])):
         client = admin_client(cluster.endpoint())
         client.create_topics([NewTopic(name, 1)])[name].result(30)
+        wait_for_leaders(client, {name: 1})
         writer = producer(cluster.endpoint())
         for value in values:
             writer.produce(name, value, timestamp=1_700_000_000_000)

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from confluent_kafka.admin import NewTopic
 
 from causeway.entrypoints.airflow_rest import AirflowRefused
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer
 
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.integration]
 def write(cluster: LabCluster, topic: str, values: list[bytes], *, partitions: int = 1) -> None:
     client = admin_client(cluster.endpoint())
     client.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    wait_for_leaders(client, {topic: partitions})
     writer = producer(cluster.endpoint())
     for value in values:
         writer.produce(topic, value)

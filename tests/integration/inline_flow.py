@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
 
 from causeway.core.comparison import VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
@@ -22,7 +22,7 @@ from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.lane_worker import LaneWorker
 from causeway.flows.ownership import Holder
 from causeway.flows.verify_mirror import verify_mirror
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 
 _SECONDS = 30.0
@@ -90,21 +90,14 @@ def create_topic(cluster: LabCluster, topic: str, partitions: int = 1, **setting
     config = {name.replace("_", "."): value for name, value in settings.items()}
     for answer in admin.create_topics([NewTopic(topic, partitions, config=config)]).values():
         answer.result(_SECONDS)
-    _wait_for(admin, topic, partitions)
+    wait_for_leaders(admin, {topic: partitions})
 
 
 def grow_topic(cluster: LabCluster, topic: str, partitions: int) -> None:
     admin = admin_client(cluster.endpoint())
     for answer in admin.create_partitions([NewPartitions(topic, partitions)]).values():
         answer.result(_SECONDS)
-    _wait_for(admin, topic, partitions)
-
-
-def _wait_for(admin: AdminClient, topic: str, partitions: int) -> None:
-    while True:
-        found = admin.list_topics(timeout=_SECONDS).topics.get(topic)
-        if found is not None and len(found.partitions) == partitions:
-            return
+    wait_for_leaders(admin, {topic: partitions})
 
 
 def delete_topic(cluster: LabCluster, topic: str) -> None:

@@ -20,6 +20,7 @@ from causeway.core.naming import IdentityNaming
 from causeway.core.offset_map import Run
 from causeway.flows.adopt import adopt_partition
 from causeway.flows.look import look_at_flow
+from causeway.lab.clients import wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.story import tell_story
 from tests.mirroring import Mirror, end_offsets, make_flow
@@ -46,6 +47,7 @@ def create(cluster: LabCluster, name: str, partitions: int = 1, **config: str) -
     settings = {key.replace("_", "."): value for key, value in config.items()}
     for answer in client.create_topics([NewTopic(name, partitions, config=settings)]).values():
         answer.result(20)
+    wait_for_leaders(client, {name: partitions})
 
 
 def write(cluster: LabCluster, topic: str, values: range, partition: int = 0, **settings: Any) -> None:

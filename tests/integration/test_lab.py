@@ -22,7 +22,7 @@ from confluent_kafka.admin import NewTopic, TopicMetadata
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab import lab, processes
 from causeway.lab.access import Right
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import BrokerDied, LabTrouble
 from causeway.lab.places import HOME_VARIABLE, jars_directory, project_root
@@ -34,6 +34,7 @@ LabClusterFactory = Callable[..., LabCluster]
 def create_topic(endpoint: ClusterEndpoint, topic: str, *, partitions: int = 1) -> None:
     client = admin_client(endpoint)
     client.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    wait_for_leaders(client, {topic: partitions})
 
 
 def topics_of(endpoint: ClusterEndpoint) -> dict[str, TopicMetadata]:

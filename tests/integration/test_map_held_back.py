@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from causeway.core.naming import PrefixNaming
 from causeway.core.offset_map import MAP_PARTITIONS
-from causeway.lab.clients import producer
+from causeway.lab.clients import producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from tests.mirroring import Mirror, make_flow
 
@@ -29,6 +29,7 @@ def mirror(
     target: LabCluster = request.getfixturevalue(request.param)
     topic = topic_name("held")
     sf_admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    wait_for_leaders(sf_admin, {topic: 1})
     flow = make_flow(topic.replace("-", "_"), topic, source=topic, naming=PrefixNaming("sf"), lanes=1)
     made = Mirror(flow, sf, target)
     yield made

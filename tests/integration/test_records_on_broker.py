@@ -16,6 +16,7 @@ from causeway.core.batches import check_crc, is_control_marker, rebase, split_ba
 from causeway.core.codecs import Codec
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.repack import Repack, Verbatim, choose_way, repack
+from causeway.lab.clients import wait_for_leaders
 
 pytestmark = pytest.mark.integration
 
@@ -170,6 +171,7 @@ def create(admin, name, **config):
     settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
     for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
         future.result(30)
+    wait_for_leaders(admin, {name: 1})
     return name
 
 

@@ -27,8 +27,8 @@ MAP_PARTITIONS = 8
 _VERSION = 1
 _KEY_HEAD = struct.Struct(">bH")
 _KEY_TAIL = struct.Struct(">iq")
-_VALUE_HEAD = struct.Struct(">bqqqq16s16sI")
-_SEGMENT = struct.Struct(">II")
+_VALUE_HEAD = struct.Struct(">bqqqqi16s16sI")
+_SEGMENT = struct.Struct(">IQ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,8 @@ class Run:
     generation: Generation
     source_topic_id: UUID
     target_topic_id: UUID
+    source_epoch: int = -1
+    """Leader epoch of the last record's batch on the source; -1: not known."""
 
     @property
     def count(self) -> int:
@@ -126,6 +128,7 @@ class RunBuilder:
         target_first: TargetOffset,
         first_timestamp_ms: int,
         last_timestamp_ms: int,
+        source_epoch: int = -1,
     ) -> None:
         """One appended batch: `source_segments` are (first source offset, count) of its records, rising."""
         count = sum(n for _, n in source_segments)
@@ -135,7 +138,7 @@ class RunBuilder:
         for first, n in source_segments:
             self._open.extend(first, n)
         self._open.target_next = target_first + count
-        self._open.last_timestamp_ms = last_timestamp_ms
+        self._open.last_timestamp_ms, self._open.source_epoch = last_timestamp_ms, source_epoch
 
     def build(self) -> tuple[Run, ...]:
         self._close()
@@ -158,6 +161,7 @@ class RunBuilder:
                 generation=generation,
                 source_topic_id=source_id,
                 target_topic_id=target_id,
+                source_epoch=run.source_epoch,
             )
         )
 
@@ -167,6 +171,7 @@ class _OpenRun:
         self.source_first, self.target_first = source_first, target_first
         self.source_next, self.target_next = source_first, target_first
         self.first_timestamp_ms = self.last_timestamp_ms = first_timestamp_ms
+        self.source_epoch = -1
         self.segments: list[list[int]] = [[0, 0]]
 
     def extend(self, first: int, count: int) -> None:
@@ -192,6 +197,7 @@ def encode_run(run: Run) -> tuple[bytes, bytes]:
         run.first_timestamp_ms,
         run.last_timestamp_ms,
         run.generation,
+        run.source_epoch,
         run.source_topic_id.bytes,
         run.target_topic_id.bytes,
         len(run.segments),
@@ -207,8 +213,8 @@ def decode_run(key: bytes, value: bytes) -> Run:
             raise _unreadable(key, f"is version {version}/{value_version}, this code knows {_VERSION}")
         topic = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode()
         partition, source_first = _KEY_TAIL.unpack_from(key, _KEY_HEAD.size + length)
-        _, target_first, first_ms, last_ms, generation, source_id, target_id, n = _VALUE_HEAD.unpack_from(
-            value
+        (_, target_first, first_ms, last_ms, generation, epoch, source_id, target_id, n) = (
+            _VALUE_HEAD.unpack_from(value)
         )
         tail_bytes, body_bytes = len(key) - _KEY_HEAD.size - length, len(value) - _VALUE_HEAD.size
         if tail_bytes != _KEY_TAIL.size or body_bytes != n * _SEGMENT.size or n == 0:
@@ -226,6 +232,7 @@ def decode_run(key: bytes, value: bytes) -> Run:
         generation=Generation(generation),
         source_topic_id=UUID(bytes=source_id),
         target_topic_id=UUID(bytes=target_id),
+        source_epoch=epoch,
     )
 
 

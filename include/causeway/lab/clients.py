@@ -6,16 +6,20 @@ That a broker is away is, in a lab, mostly on purpose; librdkafka would print it
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Collection, Mapping
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.lab.errors import LabTrouble
 
 _silent = logging.getLogger(__name__)
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
+_LOOK_SECONDS, _ANSWER_SECONDS = 0.05, 30.0
 _IMPATIENCE: dict[str, str | int] = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250}
 
 
@@ -38,3 +42,38 @@ def producer(endpoint: ClusterEndpoint, **settings: str | int) -> Producer:
         },
         logger=_silent,
     )
+
+
+def wait_for_leaders(
+    client: AdminClient, topics: Mapping[str, int], *, timeout_seconds: float = 60.0
+) -> None:
+    """Until each partition of the new `topics` (name -> partitions) answers.
+
+    A new leader that refuses a producer's first batch and takes its second counts the first as a repeat
+    when it is sent again: librdkafka then reports a record as delivered that no log holds.
+
+    :raises LabTrouble: one doesn't within the time.
+    """
+    waiting = {TopicPartition(name, number) for name, count in topics.items() for number in range(count)}
+    deadline = time.monotonic() + timeout_seconds
+    while waiting := _without_leader(client, waiting):
+        if time.monotonic() > deadline:
+            raise LabTrouble(
+                "new topics",
+                value=", ".join(sorted({tp.topic for tp in waiting})),
+                rule=f"their leaders didn't answer within {timeout_seconds:.0f} s",
+                remedy="look at the brokers' logs",
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
+def _without_leader(client: AdminClient, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    if not partitions:
+        return set()
+    silent: set[TopicPartition] = set()
+    for tp, answer in client.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest())).items():
+        try:
+            answer.result(_ANSWER_SECONDS)
+        except KafkaException:
+            silent.add(tp)
+    return silent

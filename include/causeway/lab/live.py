@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewTopic
 
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterTrouble
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 
 _TICK_SECONDS = 0.01
 _STOP_SECONDS = 60.0
@@ -141,4 +141,5 @@ def _ensure_topic(endpoint: ClusterEndpoint, topic: str, partitions: int) -> int
         if refusal.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
         return len(client.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].partitions)
+    wait_for_leaders(client, {topic: partitions})
     return partitions

@@ -25,7 +25,7 @@ from confluent_kafka.admin import NewTopic
 
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterTrouble
-from causeway.lab.clients import admin_client, producer
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.live import LiveProducer
 from causeway.lab.places import Say
 
@@ -120,6 +120,7 @@ def _create_topics(endpoint: ClusterEndpoint) -> None:
         except KafkaException as refusal:
             if refusal.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise _trouble(endpoint, name, refusal.args[0]) from refusal
+    wait_for_leaders(client, {name: partitions for name, (partitions, _) in _TOPICS.items()})
 
 
 def _records_of(topic: str, count: int, chance: random.Random) -> Iterator[_Record]:

@@ -47,6 +47,13 @@ def test_the_picture_of_the_module_is_what_the_code_does():
     assert [RUN.source_of(t) for t in range(40, 45)] == [100, 101, 102, 105, 106]
 
 
+def test_a_run_knows_the_leader_epoch_of_its_last_record():
+    building = builder()
+    building.add(((100, 3),), 40, 11, 15, 4)
+    building.add(((103, 1),), 43, 16, 16, 6)
+    assert [run.source_epoch for run in building.build()] == [6]
+
+
 def test_holes_inside_a_batch_are_like_holes_between_batches():
     building = builder()
     building.add(((100, 3), (105, 2)), 40, 11, 22)
@@ -108,11 +115,12 @@ def test_a_run_survives_the_wire_at_the_edges_of_its_fields():
         target=TopicPartition("ü" * 60, (1 << 31) - 1),
         source_first=most,
         target_first=most,
-        segments=(((1 << 32) - 1, (1 << 32) - 1),),
+        segments=(((1 << 32) - 1, most),),
         first_timestamp_ms=-1,
         last_timestamp_ms=-most - 1,
         generation=-1,
         source_topic_id=UUID(int=(1 << 128) - 1),
+        source_epoch=(1 << 31) - 1,
     )
     assert decode_run(*encode_run(wide)) == wide
 
@@ -122,9 +130,9 @@ def test_the_format_is_the_one_that_clusters_already_hold():
     assert key.hex() == "010009" + b"sf.orders".hex() + "00000003" + "0000000000000064"
     assert value.hex() == (
         "01"
-        "0000000000000028" "000000000000000b" "0000000000000016" "0000000000000007"
+        "0000000000000028" "000000000000000b" "0000000000000016" "0000000000000007" "ffffffff"
         "00000000000000000000000000000001" "00000000000000000000000000000002"
-        "00000002" "00000003" "00000002" "00000002" "00000000"
+        "00000002" "00000003" "0000000000000002" "00000002" "0000000000000000"
     )  # fmt: skip
 
 

@@ -206,6 +206,7 @@ class LaneCopy:
             repacked_because="",
             source_before=stream.consumed,
             epoch_before=stream.consumed_epoch,
+            source_epoch=head.leader_epoch,
         )
         stream.pass_over(head)
         return sent, rebase(
@@ -242,6 +243,7 @@ class LaneCopy:
             repacked_because="+".join(reasons_of([head for head, _ in batches], first_wanted=before)),
             source_before=before,
             epoch_before=epoch_before,
+            source_epoch=batches[-1][0].leader_epoch,
             is_joined=len(batches) > 1,
         ), made.batch
 

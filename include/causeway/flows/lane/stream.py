@@ -35,6 +35,8 @@ class Sent:
     source_before: int
     epoch_before: int
     """Where the partition stays if the target refuses this batch."""
+    source_epoch: int = -1
+    """Of its last record's batch."""
     is_joined: bool = False
 
 
@@ -157,7 +159,11 @@ class Stream:
 
     def acknowledged(self, sent: Sent, base_offset: int) -> None:
         self.runs.add(
-            sent.segments, TargetOffset(base_offset), sent.first_timestamp_ms, sent.last_timestamp_ms
+            sent.segments,
+            TargetOffset(base_offset),
+            sent.first_timestamp_ms,
+            sent.last_timestamp_ms,
+            sent.source_epoch,
         )
         self.target_next = self.target_end = base_offset + sent.records
         self.txn.records += sent.records

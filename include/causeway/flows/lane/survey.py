@@ -129,7 +129,7 @@ class Survey:
                     target_next=run.target_next,
                     source_topic_id=run.source_topic_id,
                     target_topic_id=run.target_topic_id,
-                    source_epoch=-1,
+                    source_epoch=run.source_epoch,
                     target_epoch=-1,
                     generation=run.generation,
                     producer_id=-1,
