@@ -178,7 +178,7 @@ def _last_run_is_trusted() -> list[Any]:
     async def trust(self: TailCheck, suspects: Any) -> None:
         return None
 
-    return [patch.object(TailCheck, "_prove_last_runs", trust)]
+    return [patch.object(TailCheck, "_prove_last_records", trust)]
 
 
 def _source_at_rest_is_trusted() -> list[Any]:

@@ -244,11 +244,15 @@ class WireOwner:
         else:
             self.producer = await init_producer(self._wire, self._id, self._timeout_ms, self.producer)
 
-    async def close_partitions(self, partitions: Sequence[TopicPartition], *, commit: bool) -> None:
+    async def close_partitions(
+        self, partitions: Sequence[TopicPartition], *, commit: bool, group: str | None = None
+    ) -> None:
         """Adding a partition and ending at once writes the marker that got lost (rule R5)."""
         refused = await self._join(list(partitions))
         for tp in refused:
             raise self._wire.lacks_right(tp.topic, Operation.WRITE)
+        if group is not None:
+            await self._join_group(group)
         await self.end(commit=commit)
 
     async def _ask(self, request: Any, key: str | None = None, kind: int = TRANSACTION) -> Any:

@@ -21,7 +21,7 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import Run, decode_run, map_partition
-from causeway.core.ports import Fetched, FetchFrom, Owner, Refused, Unreachable
+from causeway.core.ports import Fetched, FetchFrom, Owner, Refused, Unreachable, Unsettled
 from causeway.core.position import ForeignPosition, Position, parse_position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
@@ -30,6 +30,7 @@ _READ_BYTES = 8 << 20
 _READ_WAIT_MS = 100
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
+_SETTLING_TRIES = 200
 _FRUITLESS_FETCHES = 50
 _FLOWS = TopicPartition(FLOWS_TOPIC, 0)
 
@@ -101,6 +102,7 @@ class WireTarget(WireLogReader):
         by_topic: dict[str, list[int]] = {}
         for tp in partitions:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
+        unsettled = 0
         for _ in range(_TRIES):
             found, codes = await self._offset_fetch(group, by_topic, stable=stable)
             if codes <= {0}:
@@ -109,8 +111,11 @@ class WireTarget(WireLogReader):
                 raise_for(self.wire, max(codes), f"OffsetFetch of {group}", group)
             if codes & PASSING:
                 self.wire.forget_coordinator(group, GROUP)
+            unsettled += Code.UNSTABLE_OFFSET_COMMIT in codes
+            if unsettled > _SETTLING_TRIES:
+                break
             await self.wire.network.sleep(_PAUSE_SECONDS)
-        raise Unreachable(f"offsets of {group} on {self.wire.endpoint} stay unstable")
+        raise Unsettled(f"offsets of {group} on {self.wire.endpoint} stay unstable")
 
     async def _offset_fetch(
         self, group: str, by_topic: dict[str, list[int]], *, stable: bool
@@ -162,10 +167,36 @@ class WireTarget(WireLogReader):
                     runs[run.target].append(run)
         return runs
 
+    async def open_runs(self, map_topic: str, producer_id: int) -> dict[TopicPartition, list[Run]]:
+        described = (await self.wire.topics([map_topic]))[map_topic]
+        found = await self._open_transactions([TopicPartition(map_topic, p) for p in described.leaders])
+        runs: dict[TopicPartition, list[Run]] = {}
+        for tp, starts in found.items():
+            if isinstance(starts, Refused):
+                raise Unreachable(f"producers of {tp} on {self.wire.endpoint}: {starts}")
+            if producer_id not in starts:
+                continue
+            runs[tp], end = [], await self._end_of(tp, READ_UNCOMMITTED)
+            async for head, batch, _ in self._batches(tp, starts[producer_id], end, READ_UNCOMMITTED):
+                if head.producer_id == producer_id and not head.is_control:
+                    records = decode_records(batch, head)
+                    runs[tp] += [decode_run(r.key, r.value) for r in records if r.key and r.value]
+        return runs
+
     async def open_producers(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[int] | Refused]:
-        async def ask(node: int, group: list[TopicPartition]) -> dict[TopicPartition, list[int] | Refused]:
+        found = await self._open_transactions(partitions)
+        return {tp: a if isinstance(a, Refused) else list(a) for tp, a in found.items()}
+
+    async def _open_transactions(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, dict[int, int] | Refused]:
+        """By producer: where its open transaction begins."""
+
+        async def ask(
+            node: int, group: list[TopicPartition]
+        ) -> dict[TopicPartition, dict[int, int] | Refused]:
             topic_type = DescribeProducersRequest.TopicRequest
             topics: dict[str, list[int]] = {}
             for tp in group:
@@ -175,7 +206,7 @@ class WireTarget(WireLogReader):
             )
             answer = await self.wire.send(request, node)
             return {
-                TopicPartition(t.name, p.partition_index): _holders(p)
+                TopicPartition(t.name, p.partition_index): _open_since(p)
                 for t in answer.topics
                 for p in t.partitions
             }
@@ -270,7 +301,8 @@ class WireTarget(WireLogReader):
         raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
 
 
-def _holders(partition: Any) -> list[int] | Refused:
+def _open_since(partition: Any) -> dict[int, int] | Refused:
     if partition.error_code:
         return Refused(partition.error_code)
-    return [p.producer_id for p in partition.active_producers if p.current_txn_start_offset >= 0]
+    producers = partition.active_producers
+    return {p.producer_id: p.current_txn_start_offset for p in producers if p.current_txn_start_offset >= 0}

@@ -119,20 +119,39 @@ def target_tail_is_lost(
     return end.end < position.target_next
 
 
-def source_next_at(runs: list[Run], assignment: Assignment, target_end: int) -> SourceOffset | None:
-    """By the map: the source offset of the first mirrored record at or behind `target_end`."""
-    for run in _of_these_topics(runs, assignment):
+def source_next_at(
+    runs: list[Run], assignment: Assignment, target_next: int, target_end: int
+) -> SourceOffset | None:
+    """By the map: where the records begin again that a log lost which now ends at `target_end`.
+
+    None: the map doesn't tell. What it knows doesn't reach `target_next`, up to which the position says
+    that records were mirrored: it lost its end too, or a person adopted that position.
+    """
+    ours = _of_these_topics(runs, assignment)
+    if not ours or ours[-1].target_next < target_next:
+        return None
+    for run in ours:
         if run.target_next > target_end:
-            if target_end <= run.target_first:
-                return run.source_first
-            return run.source_of(TargetOffset(target_end))
+            return (
+                run.source_first
+                if target_end <= run.target_first
+                else run.source_of(TargetOffset(target_end))
+            )
     return None
 
 
 def run_in_front_of(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
-    """By the map: the run that holds the record in front of `target_next`."""
+    """By the map: the last run that begins in front of `target_next`."""
     ours = [run for run in _of_these_topics(runs, assignment) if run.target_first < target_next]
     return ours[-1] if ours else None
+
+
+def run_up_to(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
+    """By the map: the run that holds the record in front of `target_next`."""
+    for run in _of_these_topics(runs, assignment):
+        if run.target_first < target_next <= run.target_next:
+            return run
+    return None
 
 
 def open_data_was_committed(
@@ -140,13 +159,27 @@ def open_data_was_committed(
 ) -> bool:
     """Of a transaction of ours that a lost marker left open from `last_stable` on: how it had ended.
 
-    The map has a run for all that was committed; without one it was an attempt that had been aborted. What
-    the map says behind the position is about a tail that was lost before, and written again since.
+    The position was committed with it, so where the log reaches the position, that alone tells. A log that
+    lost more is asked by the map, which has a run for all that was committed; without one it was an attempt
+    that had been aborted. What the map says behind the position is about a tail that was lost before, and
+    written again since.
     """
     if position is None:
         return False
+    if position.target_next <= target_end and position.generation != assignment.adopted_at:
+        return position.target_next > last_stable
     run = run_in_front_of(runs, assignment, min(target_end, position.target_next))
     return run is not None and run.target_first >= last_stable
+
+
+def is_covered(run: Run, position: Position | ForeignPosition | None) -> bool:
+    """Whether the position says that the run's records are mirrored."""
+    return (
+        isinstance(position, Position)
+        and position.target_topic_id == run.target_topic_id
+        and position.target_next >= run.target_next
+        and position.source_next >= run.source_next
+    )
 
 
 def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
@@ -170,6 +203,15 @@ def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:
         run
         for run in runs
         if run.target_topic_id == pair.target_topic_id and run.source_topic_id == pair.source_topic_id
+    )
+
+
+def tail_unmapped(flow: str, assignment: Assignment, target_next: int, end: int) -> Parked:
+    pair = assignment.pair
+    return Parked(
+        ParkReason.TARGET_TAIL_UNMAPPED,
+        f"{pair.target} was written to offset {target_next} and now ends at {end}",
+        adopt_remedy(flow, pair.source),
     )
 
 

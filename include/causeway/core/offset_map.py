@@ -27,7 +27,7 @@ MAP_PARTITIONS = 8
 _VERSION = 1
 _KEY_HEAD = struct.Struct(">bH")
 _KEY_TAIL = struct.Struct(">iq")
-_VALUE_HEAD = struct.Struct(">bqqqqi16s16sI")
+_VALUE_HEAD = struct.Struct(">bqqqqii16s16sI")
 _SEGMENT = struct.Struct(">IQ")
 
 
@@ -45,6 +45,8 @@ class Run:
     target_topic_id: UUID
     source_epoch: int = -1
     """Leader epoch of the last record's batch on the source; -1: not known."""
+    target_epoch: int = -1
+    """Of the target's leader when the run was appended; -1: not known."""
 
     @property
     def count(self) -> int:
@@ -140,10 +142,10 @@ class RunBuilder:
         self._open.target_next = target_first + count
         self._open.last_timestamp_ms, self._open.source_epoch = last_timestamp_ms, source_epoch
 
-    def build(self) -> tuple[Run, ...]:
+    def build(self, target_epoch: int = -1) -> tuple[Run, ...]:
         self._close()
-        runs, self._runs = tuple(self._runs), []
-        return runs
+        runs, self._runs = self._runs, []
+        return tuple(replace(run, target_epoch=target_epoch) for run in runs)
 
     def _close(self) -> None:
         if self._open is None:
@@ -198,6 +200,7 @@ def encode_run(run: Run) -> tuple[bytes, bytes]:
         run.last_timestamp_ms,
         run.generation,
         run.source_epoch,
+        run.target_epoch,
         run.source_topic_id.bytes,
         run.target_topic_id.bytes,
         len(run.segments),
@@ -213,7 +216,7 @@ def decode_run(key: bytes, value: bytes) -> Run:
             raise _unreadable(key, f"is version {version}/{value_version}, this code knows {_VERSION}")
         topic = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode()
         partition, source_first = _KEY_TAIL.unpack_from(key, _KEY_HEAD.size + length)
-        (_, target_first, first_ms, last_ms, generation, epoch, source_id, target_id, n) = (
+        (_, target_first, first_ms, last_ms, generation, *epochs, source_id, target_id, n) = (
             _VALUE_HEAD.unpack_from(value)
         )
         tail_bytes, body_bytes = len(key) - _KEY_HEAD.size - length, len(value) - _VALUE_HEAD.size
@@ -232,7 +235,8 @@ def decode_run(key: bytes, value: bytes) -> Run:
         generation=Generation(generation),
         source_topic_id=UUID(bytes=source_id),
         target_topic_id=UUID(bytes=target_id),
-        source_epoch=epoch,
+        source_epoch=epochs[0],
+        target_epoch=epochs[1],
     )
 
 

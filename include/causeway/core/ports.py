@@ -36,6 +36,10 @@ class Beaten(Exception):
     """Somebody else claimed the lane, or ended our transaction. Only a new task may claim it again."""
 
 
+class Unsettled(Doubt):
+    """Positions of a transaction that ended stay pending: its marker for them didn't come."""
+
+
 class Unreachable(Exception):
     """The cluster can't be asked now. Nothing was changed by asking."""
 
@@ -149,8 +153,11 @@ class Owner(Protocol):
         """End the transaction and be ready for the next one, in an epoch of its own."""
         ...
 
-    async def close_partitions(self, partitions: Sequence[TopicPartition], *, commit: bool) -> None:
-        """An empty transaction over these partitions: its marker closes what a lost marker left open."""
+    async def close_partitions(
+        self, partitions: Sequence[TopicPartition], *, commit: bool, group: str | None = None
+    ) -> None:
+        """An empty transaction over these partitions, and the positions of `group`: its marker closes what a
+        lost marker left open."""
         ...
 
 
@@ -163,7 +170,12 @@ class Target(LogReader, Protocol):
 
     async def positions(
         self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
-    ) -> dict[TopicPartition, Position | ForeignPosition | None]: ...
+    ) -> dict[TopicPartition, Position | ForeignPosition | None]:
+        """`stable`: those that nothing can change any more.
+
+        :raises Unsettled: some stay pending.
+        """
+        ...
 
     async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
         """The last stable offsets: behind them a transaction is open."""
@@ -173,6 +185,10 @@ class Target(LogReader, Protocol):
         self, map_topic: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[Run]]:
         """All committed runs of these partitions, in the order of their commits: newer correct older."""
+        ...
+
+    async def open_runs(self, map_topic: str, producer_id: int) -> dict[TopicPartition, list[Run]]:
+        """By map partition: the runs of the transaction that this producer has open there."""
         ...
 
     async def open_producers(

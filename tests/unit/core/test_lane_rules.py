@@ -193,13 +193,13 @@ RUNS = [stretch(100, 40, (3, 2), (2, 0)), stretch(110, 46, (4, 0)), stretch(200,
     ],
 )
 def test_a_lost_tail_is_copied_again_from_the_first_record_at_or_behind_the_end(target_end, source_next):
-    assert source_next_at(RUNS, ASSIGNMENT, target_end) == source_next
+    assert source_next_at(RUNS, ASSIGNMENT, int(RUNS[-1].target_next), target_end) == source_next
 
 
 def test_the_last_run_is_the_one_that_lies_last():
     assert last_run(RUNS, ASSIGNMENT) is RUNS[-1]
     assert last_run([], ASSIGNMENT) is None
-    assert source_next_at([], ASSIGNMENT, 5) is None
+    assert source_next_at([], ASSIGNMENT, 9, 5) is None
 
 
 def test_what_a_lost_tail_held_is_not_where_it_is_copied_again_from():
@@ -207,16 +207,16 @@ def test_what_a_lost_tail_held_is_not_where_it_is_copied_again_from():
     again = stretch(102, 46, (1, 2), (1, 0))
     runs = [*RUNS, again]
     assert last_run(runs, ASSIGNMENT) == again
-    assert source_next_at(runs, ASSIGNMENT, 47) == 105
-    assert source_next_at(runs, ASSIGNMENT, 44) == 102
-    assert source_next_at(runs, ASSIGNMENT, 41) == 101
+    assert source_next_at(runs, ASSIGNMENT, 48, 47) == 105
+    assert source_next_at(runs, ASSIGNMENT, 48, 44) == 102
+    assert source_next_at(runs, ASSIGNMENT, 48, 41) == 101
 
 
 @pytest.mark.parametrize("ids", [{"source_id": OTHER_ID}, {"target_id": OTHER_ID}])
 def test_runs_of_other_topics_of_the_same_name_say_nothing(ids):
     other = [stretch(900, 90, (5, 0), **ids)]
     assert last_run(other, ASSIGNMENT) is None
-    assert source_next_at(other, ASSIGNMENT, 5) is None
+    assert source_next_at(other, ASSIGNMENT, 9, 5) is None
     assert last_run(RUNS + other, ASSIGNMENT) is RUNS[-1]
 
 
@@ -290,3 +290,25 @@ def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now(
 
 def test_without_a_position_nothing_was_committed():
     assert not open_data_was_committed([stretch(102, 40, (5, 0))], ASSIGNMENT, None, 40, 45)
+
+
+def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail():
+    """The position was adopted behind what the map knows, or the map lost its own end."""
+    assert source_next_at(RUNS, ASSIGNMENT, int(RUNS[-1].target_next) + 1, 41) is None
+
+
+@pytest.mark.parametrize(
+    ("target_next", "last_stable", "target_end", "adopted_at", "committed"),
+    [
+        (50, 46, 52, -1, True),
+        (46, 46, 52, -1, False),
+        (50, 46, 52, 7, False),
+    ],
+    ids=["the position lies behind it", "the position lies in front of it", "a person set the position"],
+)
+def test_without_a_map_the_position_tells_how_an_open_transaction_had_ended(
+    target_next, last_stable, target_end, adopted_at, committed
+):
+    position = replace(POSITION, target_next=target_next, generation=7)
+    assignment = replace(ASSIGNMENT, adopted_at=adopted_at)
+    assert open_data_was_committed([], assignment, position, last_stable, target_end) is committed

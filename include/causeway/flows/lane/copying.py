@@ -358,7 +358,7 @@ class LaneCopy:
     async def _append_map(self, news: list[Stream]) -> None:
         by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
         for stream in news:
-            for run in stream.runs.build():
+            for run in stream.runs.build(stream.target_epoch):
                 number = map_partition(run.target, self._task.map_partitions)
                 by_partition.setdefault(TopicPartition(self._task.map_topic, number), []).append(
                     encode_run(run)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from causeway.core.flow_state import FlowState
 from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
-from causeway.core.ports import Beaten, Clock, Doubt, Source, Target, Unreachable
+from causeway.core.ports import Beaten, Clock, Doubt, Source, Target, Unreachable, Unsettled
 from causeway.flows.lane.copying import LaneCopy
+from causeway.flows.lane.hanging import Hanging
 from causeway.flows.lane.stream import Stream
 from causeway.flows.lane.survey import Rows, Survey
 from causeway.flows.lane.tail import TailCheck
@@ -58,7 +59,14 @@ class _Lane:
         owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
         if (end := await self._may_not_run()) is not None:
             return end
-        grounds = await survey.look([ground.assignment for ground in seen.values()], stable=True)
+        hanging = Hanging(task, self._target, owner, self._clock)
+        assignments = [ground.assignment for ground in seen.values()]
+        try:
+            grounds = await survey.look(assignments, stable=True)
+        except Unsettled:
+            await hanging.settle_positions(seen)
+            grounds = await survey.look(assignments, stable=True)
+        await hanging.settle_map()
         await TailCheck(task, self._target, owner, self._clock, self._rows).settle_ends(grounds)
         streams = [
             Stream(ground, self._rows[tp], task, self._clock.time_ms()) for tp, ground in grounds.items()

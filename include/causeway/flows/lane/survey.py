@@ -13,7 +13,6 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_rules import (
     Fresh,
     LostPosition,
-    adopt_remedy,
     judge_position,
     judge_source_lineage,
     last_run,
@@ -22,9 +21,10 @@ from causeway.core.lane_rules import (
     refusal_of_rights,
     source_cut,
     source_next_at,
+    tail_unmapped,
     target_tail_is_lost,
 )
-from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
+from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
 from causeway.core.ports import LogEnd, Refused, Source, Target
 from causeway.core.position import Position
 from causeway.core.rights import Side
@@ -130,7 +130,7 @@ class Survey:
                     source_topic_id=run.source_topic_id,
                     target_topic_id=run.target_topic_id,
                     source_epoch=run.source_epoch,
-                    target_epoch=-1,
+                    target_epoch=run.target_epoch,
                     generation=run.generation,
                     producer_id=-1,
                     time_ms=0,
@@ -211,9 +211,11 @@ class Survey:
             known_end = ground.target_end
             if not isinstance(found, Refused) and found is not None and found.end >= 0:
                 known_end = min(known_end, found.end)
-            again = source_next_at(runs.get(tp, []), ground.assignment, known_end)
+            again = source_next_at(runs.get(tp, []), ground.assignment, ground.target_next, known_end)
             if again is None:
-                self.park(tp, _unmapped_tail(self._task.flow, ground, known_end))
+                self.park(
+                    tp, tail_unmapped(self._task.flow, ground.assignment, ground.target_next, known_end)
+                )
                 del grounds[tp]
             else:
                 ground.source_next, ground.recopied_from = again, int(again)
@@ -255,13 +257,4 @@ def _ground(assignment: Assignment, position: Position | None, log_start: int, e
         target_epoch=position.target_epoch,
         log_start=log_start,
         leader_epoch=end.leader_epoch,
-    )
-
-
-def _unmapped_tail(flow: str, ground: Ground, end: int) -> Parked:
-    pair = ground.assignment.pair
-    return Parked(
-        ParkReason.TARGET_TAIL_UNMAPPED,
-        f"{pair.target} was written to offset {ground.target_next} and now ends at {end}",
-        adopt_remedy(flow, pair.source),
     )

@@ -16,11 +16,12 @@ from causeway.core.lane_rules import (
     open_data_was_committed,
     refusal_of_rights,
     run_in_front_of,
+    run_up_to,
+    tail_unmapped,
     target_recreated,
 )
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
-from causeway.core.offset_map import Run
-from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Refused, Target
+from causeway.core.ports import Clock, Doubt, FetchAnswer, Fetched, FetchFrom, Owner, Refused, Target
 from causeway.flows.lane.survey import Ground, Rows
 
 _FETCH_BYTES = 8 << 20
@@ -38,7 +39,9 @@ class TailCheck:
     async def settle_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Make each ground's `target_end` certain; park what isn't ours."""
         await self._close_hanging(grounds)
-        await self._prove_last_runs({tp: g for tp, g in grounds.items() if g.leader_changed})
+        await self._prove_last_records({tp: g for tp, g in grounds.items() if g.leader_changed})
+        for tp in [tp for tp in grounds if self._rows[tp].parked]:
+            del grounds[tp]
         reading = {
             tp: max(_tail_start(ground), ground.log_start)
             for tp, ground in grounds.items()
@@ -70,47 +73,76 @@ class TailCheck:
         if stuck:
             await self._close_ours(grounds, stuck)
 
-    async def _prove_last_runs(self, suspects: dict[TopicPartition, Ground]) -> None:
+    async def _prove_last_records(self, suspects: dict[TopicPartition, Ground]) -> None:
         """A new leader may have lost a marker, and an abort since then may have taken committed records with
-        it. The last run tells: it lies in one transaction, so either all of it is visible or none."""
-        suspects = {tp: g for tp, g in suspects.items() if g.position is not None}
-        if not suspects:
-            return
-        runs = await self._target.map_runs(self._task.map_topic, list(suspects))
-        reading: dict[TopicPartition, int] = {}
-        lasts: dict[TopicPartition, Run] = {}
-        for tp, ground in suspects.items():
-            run = run_in_front_of(runs.get(tp, []), ground.assignment, ground.target_next)
-            if run is not None and run.target_first >= ground.log_start:
-                reading[tp], lasts[tp] = int(run.target_first), run
+        it. The record in front of the position tells: a transaction is visible as a whole, or not at all.
+        That the log in front of it is still the one that was written, the leader epochs have told."""
+        lasts = await self._last_records(suspects)
+        seen = await self._look_at(suspects, lasts)
         for ground in suspects.values():
-            ground.target_epoch = ground.leader_epoch  # what is proved below is proved of this leader
-        if not reading:
-            return
+            ground.target_epoch = ground.leader_epoch  # what was proved was proved of this leader
+        aborted = [tp for tp, how in seen.items() if how is Seen.ABORTED]
+        runs = await self._target.map_runs(self._task.map_topic, aborted) if aborted else {}
+        for tp in aborted:
+            ground = suspects[tp]
+            run = run_up_to(runs.get(tp, []), ground.assignment, TargetOffset(lasts[tp] + 1))
+            if run is not None:
+                ground.source_next, ground.source_epoch = run.source_first, -1
+                ground.target_next, ground.recopied_from = run.target_first, int(run.source_first)
+            elif ground.assignment.adopted_at < 0:
+                self._rows[tp].parked = tail_unmapped(
+                    self._task.flow, ground.assignment, ground.target_next, lasts[tp]
+                )
+
+    async def _last_records(self, suspects: dict[TopicPartition, Ground]) -> dict[TopicPartition, int]:
+        """Where the last mirrored record of each is: in front of the position, or in what a cut log left."""
+        cut = [tp for tp, ground in suspects.items() if ground.recopied_from is not None]
+        runs = await self._target.map_runs(self._task.map_topic, cut) if cut else {}
+        found: dict[TopicPartition, int] = {}
+        for tp, ground in suspects.items():
+            end = int(ground.target_next)
+            if tp in runs:
+                run = run_in_front_of(runs[tp], ground.assignment, ground.target_next)
+                end = min(int(run.target_next), end) if run else 0
+            if end > ground.log_start:
+                found[tp] = end - 1
+        return found
+
+    async def _look_at(
+        self, grounds: dict[TopicPartition, Ground], offsets: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, Seen]:
+        """What a reader sees of the batches that hold these offsets."""
+        reading, found, fruitless = dict(offsets), dict[TopicPartition, Seen](), 0
+        while reading:
+            before = len(found)
+            for tp, answer in (await self._fetch(grounds, reading)).items():
+                if not isinstance(answer, Fetched):
+                    raise Doubt(f"the last record of {tp} can't be read: {answer}")
+                for _, _, seen in read_committed(answer.records, answer.aborted, reading[tp]):
+                    found[tp] = seen
+                    break
+            reading = {tp: at for tp, at in reading.items() if tp not in found}
+            fruitless = fruitless + 1 if len(found) == before else 0
+            if fruitless:  # an answer holds so many bytes and no more; the last stable offset may trail
+                await self._clock.sleep(_PAUSE_SECONDS)
+            if fruitless > _FRUITLESS_READS:
+                raise Doubt(f"the last record of {next(iter(reading))} can't be read")
+        return found
+
+    async def _fetch(
+        self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, FetchAnswer]:
         wanted = {
-            tp: FetchFrom(suspects[tp].assignment.pair.target_topic_id, offset)
+            tp: FetchFrom(grounds[tp].assignment.pair.target_topic_id, offset)
             for tp, offset in reading.items()
         }
-        for tp, answer in (await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)).items():
-            if not isinstance(answer, Fetched):
-                raise Doubt(f"the last records of {tp} can't be read: {answer}")
-            ground, run = suspects[tp], lasts[tp]
-            until = min(ground.target_next, run.target_next)
-            proved = TargetOffset(_end_of_one_owner(answer, int(run.target_first), until))
-            if proved < until:
-                again = run.source_of(proved)
-                ground.source_next, ground.source_epoch = again, -1
-                ground.target_next, ground.recopied_from = proved, int(again)
+        return await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)
 
     async def _read_once(
         self, grounds: dict[TopicPartition, Ground], reading: dict[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """One fetch; returns the partitions whose last stable offset stands in the way, with that offset."""
-        wanted = {
-            tp: FetchFrom(grounds[tp].assignment.pair.target_topic_id, offset)
-            for tp, offset in reading.items()
-        }
-        answers = await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)
+        answers = await self._fetch(grounds, reading)
         stuck: dict[TopicPartition, int] = {}
         for tp, answer in answers.items():
             ground = grounds[tp]
@@ -189,19 +221,6 @@ class TailCheck:
                 for tp in partitions:
                     grounds[tp].target_end += 1  # the marker that closed it
         return changed
-
-
-def _end_of_one_owner(answer: Fetched, first: int, until: int) -> int:
-    """Where a run's records end to a reader: at an abort, or where somebody else's begin."""
-    owner: tuple[int, int] | None = None
-    for head, _, seen in read_committed(answer.records, answer.aborted, first):
-        if head.base_offset >= until:
-            break
-        this = (head.producer_id, head.producer_epoch)
-        if seen is not Seen.DATA or (owner is not None and this != owner):
-            return max(head.base_offset, first)
-        owner = this
-    return until
 
 
 def _tail_start(ground: Ground) -> int:

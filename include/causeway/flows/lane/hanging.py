@@ -1,0 +1,75 @@
+"""Positions and runs of the map that hang: their transaction has ended, but its marker got lost on the way.
+
+Seen on Kafka 4.3.1: a transaction times out while its only broker comes back; the coordinator doesn't find
+the partitions yet, takes them for deleted, and calls the transaction done without a marker for any of them.
+Data that hangs is `tail.py`'s. Behind a claim nothing of this lane is open for any other reason.
+
+Invariant: all parts of a transaction have one fate, so what can be seen of it decides over the rest. Done
+before anything is appended: the next marker of this producer would decide over what hangs as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from causeway.core.identity import TopicPartition
+from causeway.core.isolation import Seen, read_committed
+from causeway.core.lane_rules import is_covered
+from causeway.core.lane_task import LaneTask
+from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Target
+from causeway.flows.lane.survey import Ground
+
+_FETCH_BYTES = 8 << 20
+_FRUITLESS_READS = 20
+_PAUSE_SECONDS = 0.05
+
+
+class Hanging:
+    def __init__(self, task: LaneTask, target: Target, owner: Owner, clock: Clock) -> None:
+        self._task, self._target, self._owner, self._clock = task, target, owner, clock
+
+    async def settle_positions(self, seen: Mapping[TopicPartition, Ground]) -> None:
+        """`seen` with what was committed before: records of ours behind it mean that this was, too."""
+        commit = await self._shows_records_of_ours(seen)
+        await self._owner.close_partitions([], commit=commit, group=self._task.group)
+
+    async def settle_map(self) -> None:
+        """A run stays if the positions say that its records were committed."""
+        hanging = await self._target.open_runs(self._task.map_topic, self._owner.producer.producer_id)
+        if not hanging:
+            return
+        mirrored = sorted({run.target for runs in hanging.values() for run in runs})
+        positions = await self._target.positions(self._task.group, mirrored, stable=False)
+        for commit in (True, False):
+            partitions = [
+                tp
+                for tp, runs in hanging.items()
+                if commit is any(is_covered(run, positions.get(run.target)) for run in runs)
+            ]
+            if partitions:
+                await self._owner.close_partitions(partitions, commit=commit)
+
+    async def _shows_records_of_ours(self, grounds: Mapping[TopicPartition, Ground]) -> bool:
+        reading = {tp: max(int(g.target_next), g.log_start) for tp, g in grounds.items()}
+        fruitless = 0
+        while reading:
+            before = dict(reading)
+            wanted = {
+                tp: FetchFrom(grounds[tp].assignment.pair.target_topic_id, at) for tp, at in reading.items()
+            }
+            answers = await self._target.fetch(wanted, max_bytes=_FETCH_BYTES, max_wait_ms=0)
+            for tp, answer in answers.items():
+                if not isinstance(answer, Fetched):
+                    raise Doubt(f"what lies behind the position of {tp} can't be read: {answer}")
+                for head, _, seen in read_committed(answer.records, answer.aborted, reading[tp]):
+                    if seen is Seen.DATA and head.producer_id == self._owner.producer.producer_id:
+                        return True
+                    reading[tp] = head.next_offset
+                if reading[tp] >= answer.last_stable:
+                    del reading[tp]
+            fruitless = fruitless + 1 if reading == before else 0
+            if fruitless:
+                await self._clock.sleep(_PAUSE_SECONDS)
+            if fruitless > _FRUITLESS_READS:
+                raise Doubt(f"what lies behind the position of {next(iter(reading))} can't be read")
+        return False
