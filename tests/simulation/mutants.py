@@ -24,7 +24,6 @@ from causeway.brokers.owner import WireOwner
 from causeway.core import round_plan
 from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
 from causeway.flows import fence as fence_module
-from causeway.flows import planning as planning_module
 from causeway.flows.lane import run as run_module
 from causeway.flows.lane import survey as survey_module
 from causeway.flows.lane import tail as tail_module
@@ -181,13 +180,6 @@ def _last_run_is_trusted() -> list[Any]:
     return [patch.object(TailCheck, "_prove_last_records", trust)]
 
 
-def _source_at_rest_is_trusted() -> list[Any]:
-    async def trust(*_: Any) -> frozenset[Any]:
-        return frozenset()
-
-    return [patch.object(planning_module, "_turned_sources", trust)]
-
-
 def _mirror_at_rest_is_trusted() -> list[Any]:
     return [patch.object(round_plan, "_target_has_turned", lambda _: False)]
 
@@ -209,13 +201,10 @@ MUTANTS = {
         "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
     ),
     "the map tells": Mutant(
-        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 914
+        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 2369
     ),
     "prove the last run": Mutant(
         "after an election the last run isn't read again", _last_run_is_trusted, 152
-    ),
-    "a source at rest": Mutant(
-        "a source that grew again to where it had been is trusted", _source_at_rest_is_trusted, 176
     ),
     "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
 }

@@ -33,7 +33,7 @@ class Assignment:
     adopted_at: int = -1
     """Generation of the last adoption in this pair of topics; -1: none."""
     may_join: bool = True
-    """Whether small batches may travel in one: not once the target refused a joined one for its size."""
+    """Whether small batches may travel in one: not once the target refused a joined one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class PartitionRow:
     """Source offset from which a lost tail of the target was copied again."""
     parked: Parked | None = None
     may_join: bool = True
-    """False: the target refused joined batches for their size, that of the source's own it may take."""
+    """False: the target refused a joined batch; one by one it takes what it can."""
     later: str = ""
     """A passing reason why this partition waits for the next round."""
 

@@ -67,6 +67,8 @@ class RunReport:
     """By source partition."""
     parked_by_plan: frozenset[TopicPartition] = frozenset()
     """Those that the last plan found standing still: they may be cured without a lane's word."""
+    waits_by_plan: frozenset[TopicPartition] = frozenset()
+    """Likewise those that had to wait."""
     refused_topics: list[dict[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

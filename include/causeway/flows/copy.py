@@ -177,7 +177,8 @@ class _Run:
                     target_id=clusters.target.wire.cluster_id,
                 )
             )
-        self._remembered = dict(state.pairs)
+        now = clusters.network.run(lambda: clusters.flow_state(flow))  # an adoption may have come in between
+        self._remembered = dict(now.pairs)
         self.report = RunReport(
             flow=flow.name,
             run=self._options.holder.run_id,
@@ -217,6 +218,10 @@ class _Run:
         elif plan.later and self._options.run_for_seconds is None:
             self._be_patient(next(iter(plan.later.values())))
         else:
+            self._fruitless_since, self._fruitless_rounds = (
+                None,
+                0,
+            )  # both clusters answer: that is all there is
             self._pause(_IDLE_SECONDS)
         return None
 
@@ -370,7 +375,8 @@ class _Run:
         except (*_PASSING, CausewayError) as trouble:
             # The word that this run ended is courtesy; without it the next run watches for silence.
             self._say(f"{self._flow.name}: couldn't sign off: {trouble}")
-        on_report(self.report)
+        finally:
+            on_report(self.report)
 
     async def _say_ended(self) -> None:
         target = self._clusters.target

@@ -9,11 +9,13 @@ from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.topics import NewTopicPlan
 
 _COMPACTED = (("cleanup.policy", "compact"),)
+# Every worker reads this one from its beginning: signs of life, one in three seconds, must not pile up.
+_SOON = (("segment.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.01"))
 
 
 def internal_topics(flow: Flow) -> tuple[NewTopicPlan, ...]:
     return (
-        NewTopicPlan(FLOWS_TOPIC, 1, _COMPACTED, flow.replication_factor),
+        NewTopicPlan(FLOWS_TOPIC, 1, _COMPACTED + _SOON, flow.replication_factor),
         NewTopicPlan(flow.map_topic, MAP_PARTITIONS, _COMPACTED, flow.replication_factor),
     )
 

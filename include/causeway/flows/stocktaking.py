@@ -35,6 +35,9 @@ def take_stock(report: RunReport, plan: RoundPlan, say: Say) -> None:
         if mine.parked is None:
             say(f"{report.flow}: parked {tp}: {parked}")
         mine.parked = parked_dict(parked)
+    for tp in report.waits_by_plan - plan.later.keys():
+        report.partitions[tp].later = ""
+    report.waits_by_plan = frozenset(plan.later)
     for tp, why in plan.later.items():
         mine = _of_idle(report, tp)
         if mine.later != why:

@@ -76,7 +76,6 @@ def run(
 ) -> RunReport:
     """One run of a flow through Spark; the report is on disk before this returns or raises."""
     source, target = endpoints
-    options = replace(options, is_interrupted=_Interruption().was_asked)
 
     def keep(report: RunReport) -> None:
         if report_path is not None:
@@ -85,6 +84,9 @@ def run(
     if SUBMITTED not in os.environ:
         say(f"{flow_name}: starting Spark (some seconds)")
     with spark_context(f"causeway {flow_name}") as context:
+        options = replace(
+            options, is_interrupted=_Interruption().was_asked
+        )  # Spark has set a handler of its own
         if (source.secrets or target.secrets) and travels_in_clear(dict(context.getConf().getAll())):
             say(
                 f"{flow_name}: WARNING: passwords travel to Spark's executors in clear; "

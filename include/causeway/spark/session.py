@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -79,12 +80,18 @@ def carrier(
 
     def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
         payloads = [LanePayload(task, source, target) for task in tasks]
-        watch = threading.Timer(_longest_round_seconds(tasks), context.cancelAllJobs)
-        watch.start()
+        limit_seconds = _longest_round_seconds(tasks, slots=context.defaultParallelism)
+        watch = threading.Timer(limit_seconds, context.cancelAllJobs)
+        watch.daemon = True
         try:
+            watch.start()
             results: list[LaneResult] = (
                 context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
             )
+        except KeyboardInterrupt:
+            with suppress(Py4JError):  # the JVM may have got the same signal
+                context.cancelAllJobs()  # waiting tasks would claim lanes behind the claims of the end
+            raise
         except Py4JError as lost:
             # A worker or an executor died. What its lanes did is on the target; the next round reads it.
             if _is_gone(context):
@@ -108,10 +115,10 @@ def travels_in_clear(conf: Mapping[str, str]) -> bool:
     return not conf["spark.master"].startswith("local") and not is_encrypted
 
 
-def _longest_round_seconds(tasks: Sequence[LaneTask]) -> float:
+def _longest_round_seconds(tasks: Sequence[LaneTask], *, slots: int) -> float:
     """Far more than any round takes: a worker that is frozen for good must not hold its run for ever."""
-    lanes = sum(task.limits.lane_seconds for task in tasks)
-    return lanes + 2 * max(task.limits.transaction_timeout_ms for task in tasks) / 1000 + GRACE_SECONDS
+    longest = max(task.limits.lane_seconds + 2 * task.limits.transaction_timeout_ms / 1000 for task in tasks)
+    return ceil(len(tasks) / slots) * longest + GRACE_SECONDS
 
 
 def _is_gone(context: SparkContext) -> bool:

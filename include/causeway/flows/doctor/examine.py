@@ -216,7 +216,9 @@ class _Examination:
             return [
                 not_rehearsed(alias, "read-only", f"causeway doctor {self._flow.name}, without --read-only")
             ]
-        if any(each.result is Result.FAILED and each.check in _NO_REHEARSAL_AFTER for each in self.found):
+        is_judged = any(each.check == CHECK_IDENTITY for each in self.found)
+        failed = {each.check for each in self.found if each.result is Result.FAILED}
+        if not is_judged or failed & _NO_REHEARSAL_AFTER:
             return [
                 not_rehearsed(alias, "it isn't sure that this is the target", "cure what FAILED above first")
             ]

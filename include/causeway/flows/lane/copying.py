@@ -43,7 +43,13 @@ from causeway.core.ports import (
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
 from causeway.core.repack import Verbatim, choose_way, is_small, reasons_of, repack
-from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal, map_refusal
+from causeway.flows.lane.refusals import (
+    FAULT_OF_THE_BATCH,
+    append_refusal,
+    diverged,
+    fetch_refusal,
+    map_refusal,
+)
 from causeway.flows.lane.stream import Sent, Stream
 
 _IN_FLIGHT = 5
@@ -53,7 +59,6 @@ _FETCH_WAIT_MS = 250
 _FRUITLESS_FETCHES = 3
 _CONCURRENT_PAUSE_SECONDS = 0.01
 _CONCURRENT_TRIES = 1_000
-_TOO_LARGE = {Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}
 
 Wave = dict[TopicPartition, Sent]
 
@@ -286,7 +291,7 @@ class LaneCopy:
             if answer is None:
                 raise Doubt(f"no answer for {tp}")
             if isinstance(answer, Refused):
-                if sent.is_joined and answer.code in _TOO_LARGE and not stream.was_refused:
+                if sent.is_joined and answer.code in FAULT_OF_THE_BATCH and not stream.was_refused:
                     stream.held_up(sent, f"{tp}: {answer}")
                     stream.row.may_join = False
                 elif answer.code == Code.NOT_ENOUGH_REPLICAS and not stream.was_refused:

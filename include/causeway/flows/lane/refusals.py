@@ -17,7 +17,7 @@ _BEATEN = {
     Code.INVALID_PRODUCER_ID_MAPPING,
     Code.INVALID_TXN_STATE,
 }
-_FAULT_OF_THE_BATCH = {
+FAULT_OF_THE_BATCH = {
     Code.MESSAGE_TOO_LARGE: "raise max.message.bytes of {topic} on the target",
     Code.RECORD_LIST_TOO_LARGE: "raise max.message.bytes and segment.bytes of {topic} on the target",
     Code.INVALID_TIMESTAMP: "raise message.timestamp.after.max.ms / before.max.ms of {topic} on the target",
@@ -34,7 +34,7 @@ def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Park
         raise Beaten(f"{pair.target}: {refused}")
     if refused.code == Code.TOPIC_AUTHORIZATION_FAILED:
         return not_authorized(pair.target.topic, Operation.WRITE, "target")
-    remedy = _FAULT_OF_THE_BATCH.get(Code(refused.code)) if refused.code in _FAULT_OF_THE_BATCH else None
+    remedy = FAULT_OF_THE_BATCH.get(Code(refused.code)) if refused.code in FAULT_OF_THE_BATCH else None
     if remedy is None:
         raise Doubt(f"{pair.target}: {refused}")
     return Parked(

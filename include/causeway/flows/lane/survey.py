@@ -184,12 +184,20 @@ class Survey:
             return  # else the plan may only be older than the position: ask again
         ends = await self._source.log_ends([g.assignment.pair.source for g in short.values()])
         for tp, ground in short.items():
-            end = ends[ground.assignment.pair.source]
+            source = ground.assignment.pair.source
+            end = ends[source]
             if isinstance(end, Refused):
-                self._refused(tp, ground.assignment.pair.source.topic, "source", end)
+                self._refused(tp, source.topic, "source", end)
                 del grounds[tp]
             elif end.offset < ground.source_next:
                 self.park(tp, source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset))
+                del grounds[tp]
+            elif ground.position is not None:
+                self._rows[
+                    tp
+                ].later = (
+                    f"{source} is stable to {ground.assignment.end} only, in front of {ground.source_next}"
+                )
                 del grounds[tp]
 
     async def _check_target(self, grounds: dict[TopicPartition, Ground]) -> None:
