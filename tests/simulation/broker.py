@@ -77,7 +77,10 @@ def _find_coordinator(node: SimNode, request: Any, respond: Respond) -> None:
 def _fetch(node: SimNode, request: Any, respond: Respond) -> None:
     def answer(*, may_wait: bool) -> None:
         found = [
-            Reply(topic_id=t.topic_id, partitions=[_fetch_one(node, t.topic_id, p) for p in t.partitions])
+            Reply(
+                topic_id=t.topic_id,
+                partitions=[_fetch_one(node, t.topic_id, p, request) for p in t.partitions],
+            )
             for t in request.topics
         ]
         parts = [p for topic in found for p in topic.partitions]
@@ -90,7 +93,7 @@ def _fetch(node: SimNode, request: Any, respond: Respond) -> None:
     answer(may_wait=request.max_wait_ms > 0)
 
 
-def _fetch_one(node: SimNode, topic_id: Any, wanted: Any) -> Reply:
+def _fetch_one(node: SimNode, topic_id: Any, wanted: Any, request: Any) -> Reply:
     cluster = node.cluster
     topic = next((t for t in cluster.topics.values() if t.topic_id == topic_id), None)
     if topic is None:
@@ -109,7 +112,8 @@ def _fetch_one(node: SimNode, topic_id: Any, wanted: Any) -> Reply:
             found = _no_records(wanted, Code.NONE)
             found.diverging_epoch = Reply(epoch=epoch, end_offset=end)
             return found
-    limit = log.last_stable
+    is_isolated = bool(request.isolation_level)
+    limit = log.last_stable if is_isolated else log.high_watermark
     most = cluster.loop.random.randint(1, cluster.most_batches_of_a_fetch)
     batches = log.read(offset, limit, most)
     upto = batches[-1].next if batches else offset
@@ -119,11 +123,13 @@ def _fetch_one(node: SimNode, topic_id: Any, wanted: Any) -> Reply:
         diverging_epoch=None,
         records=b"".join(b.data for b in batches),
         log_start_offset=log.start,
-        last_stable_offset=limit,
+        last_stable_offset=log.last_stable,
         high_watermark=log.high_watermark,
         aborted_transactions=[
             Reply(first_offset=first, producer_id=pid) for first, pid in log.aborted_between(offset, upto)
-        ],
+        ]
+        if is_isolated
+        else [],
     )
 
 

@@ -26,7 +26,6 @@ from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
 from causeway.flows import fence as fence_module
 from causeway.flows.lane import run as run_module
 from causeway.flows.lane import survey as survey_module
-from causeway.flows.lane import tail as tail_module
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.stream import Stream
 from causeway.flows.lane.survey import Survey
@@ -164,15 +163,6 @@ def _lost_markers_stay_lost() -> list[Any]:
     return [patch.object(TailCheck, "_close_hanging", leave)]
 
 
-def _markers_are_guessed() -> list[Any]:
-    """As it was: what ends in front of the position is committed, whatever it had been."""
-
-    def guess(runs: Any, assignment: Any, position: Any, last_stable: int, target_end: int) -> bool:
-        return position is not None and target_end <= position.target_next
-
-    return [patch.object(tail_module, "open_data_was_committed", guess)]
-
-
 def _last_run_is_trusted() -> list[Any]:
     async def trust(self: TailCheck, suspects: Any) -> None:
         return None
@@ -200,11 +190,8 @@ MUTANTS = {
     "lost markers": Mutant(
         "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
     ),
-    "the map tells": Mutant(
-        "how a lost marker had ended its transaction is guessed", _markers_are_guessed, 2369
-    ),
     "prove the last run": Mutant(
-        "after an election the last run isn't read again", _last_run_is_trusted, 152
+        "after an election the last run isn't read again", _last_run_is_trusted, 3584
     ),
     "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
 }

@@ -16,12 +16,14 @@ from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.lane_rules import is_covered
 from causeway.core.lane_task import LaneTask
+from causeway.core.offset_map import Run
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Target
 from causeway.flows.lane.survey import Ground
 
 _FETCH_BYTES = 8 << 20
 _FRUITLESS_READS = 20
 _PAUSE_SECONDS = 0.05
+_TRIES = 5
 
 
 class Hanging:
@@ -35,9 +37,14 @@ class Hanging:
 
     async def settle_map(self) -> None:
         """A run stays if the positions say that its records were committed."""
-        hanging = await self._target.open_runs(self._task.map_topic, self._owner.producer.producer_id)
-        if not hanging:
-            return
+        for _ in range(_TRIES):
+            hanging = await self._target.open_runs(self._task.map_topic, self._owner.producer.producer_id)
+            if not hanging:
+                return
+            await self._close_map(hanging)
+        raise Doubt(f"what hangs in {self._task.map_topic} can't be closed")
+
+    async def _close_map(self, hanging: dict[TopicPartition, list[Run]]) -> None:
         mirrored = sorted({run.target for runs in hanging.values() for run in runs})
         positions = await self._target.positions(self._task.group, mirrored, stable=False)
         for commit in (True, False):

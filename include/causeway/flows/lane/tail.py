@@ -27,6 +27,7 @@ from causeway.flows.lane.survey import Ground, Rows
 _FETCH_BYTES = 8 << 20
 _FRUITLESS_READS = 20
 _PAUSE_SECONDS = 0.05
+_CLOSING_TRIES = 5
 
 
 class TailCheck:
@@ -63,15 +64,16 @@ class TailCheck:
     async def _close_hanging(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Also where nothing lies behind the last record: if only a marker was lost, the next transaction's
         marker would decide over records that are committed (rule R5)."""
-        stable = await self._target.last_stables(list(grounds))
-        stuck: dict[TopicPartition, int] = {}
-        for tp, at in stable.items():
-            if isinstance(at, Refused):
-                self._refuse(tp, grounds.pop(tp), at)
-            elif at < grounds[tp].target_end:
-                stuck[tp] = at
-        if stuck:
-            await self._close_ours(grounds, stuck)
+        for _ in range(_CLOSING_TRIES):
+            stuck: dict[TopicPartition, int] = {}
+            for tp, at in (await self._target.last_stables(list(grounds))).items():
+                if isinstance(at, Refused):
+                    self._refuse(tp, grounds.pop(tp), at)
+                elif at < grounds[tp].target_end:
+                    stuck[tp] = at
+            if not stuck or not await self._close_ours(grounds, stuck):
+                return
+        raise Doubt(f"what hangs in {next(iter(stuck))} can't be closed")
 
     async def _prove_last_records(self, suspects: dict[TopicPartition, Ground]) -> None:
         """A new leader may have lost a marker, and an abort since then may have taken committed records with
