@@ -362,6 +362,29 @@ def test_an_empty_transaction_leaves_a_marker(bench: Bench):
     assert bench.run(work) == (1, 1, [(Seen.MARKER, 1)])
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_pending_positions_end_with_an_empty_transaction_over_their_group(bench: Bench, commit: bool):
+    """The cure of a marker that the positions didn't get: here they wait for the one that is on its way."""
+
+    async def work():
+        target, owner = await bench.claim()
+        await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        await owner.close_partitions([], commit=commit, group=bench.group)
+        return (await target.positions(bench.group, [bench.here], stable=True))[bench.here]
+
+    assert bench.run(work) == (bench.position(5, 3) if commit else None)
+
+
+def test_an_empty_transaction_over_a_group_is_accepted_with_nothing_pending(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        for commit in (True, False):
+            await owner.close_partitions([], commit=commit, group=bench.group)
+        return await bench.append(owner, bench.here, 1)
+
+    assert bench.run(work).base_offset == 0
+
+
 # logs
 
 
