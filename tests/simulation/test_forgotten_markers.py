@@ -16,7 +16,7 @@ from tests.simulation.scenario import Trouble, scenario_of
 from tests.simulation.seeds import play, told
 from tests.simulation.world import World
 
-_SEEDS, _PIECE = 400, 100
+_SEEDS, _PIECE = 1_600, 400
 _MANY_EPOCHS = 30_000
 _ANOTHER_MATTER = {
     Trouble.FOREIGN_TRANSACTION,

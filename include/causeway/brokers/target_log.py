@@ -167,11 +167,11 @@ class WireTarget(WireLogReader):
                     runs[run.target].append(run)
         return runs
 
-    async def open_runs(self, map_topic: str, producer_id: int) -> dict[TopicPartition, list[Run]]:
-        described = (await self.wire.topics([map_topic]))[map_topic]
-        found = await self._open_transactions([TopicPartition(map_topic, p) for p in described.leaders])
+    async def open_runs(
+        self, map_partitions: Sequence[TopicPartition], producer_id: int
+    ) -> dict[TopicPartition, list[Run]]:
         runs: dict[TopicPartition, list[Run]] = {}
-        for tp, starts in found.items():
+        for tp, starts in (await self._open_transactions(map_partitions)).items():
             if isinstance(starts, Refused):
                 raise Unreachable(f"producers of {tp} on {self.wire.endpoint}: {starts}")
             if producer_id not in starts:

@@ -187,8 +187,10 @@ class Target(LogReader, Protocol):
         """All committed runs of these partitions, in the order of their commits: newer correct older."""
         ...
 
-    async def open_runs(self, map_topic: str, producer_id: int) -> dict[TopicPartition, list[Run]]:
-        """By map partition: the runs of the transaction that this producer has open there."""
+    async def open_runs(
+        self, map_partitions: Sequence[TopicPartition], producer_id: int
+    ) -> dict[TopicPartition, list[Run]]:
+        """The runs of the transaction that this producer has open there, if it has one."""
         ...
 
     async def open_producers(

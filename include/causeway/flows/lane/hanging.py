@@ -31,14 +31,16 @@ class Hanging:
         self._task, self._target, self._owner, self._clock = task, target, owner, clock
 
     async def settle_positions(self, seen: Mapping[TopicPartition, Ground]) -> None:
-        """`seen` with what was committed before: records of ours behind it mean that this was, too."""
+        """`seen`, behind the claim, with what was committed before: records of ours behind it mean that this
+        was, too."""
         commit = await self._shows_records_of_ours(seen)
         await self._owner.close_partitions([], commit=commit, group=self._task.group)
 
     async def settle_map(self) -> None:
         """A run stays if the positions say that its records were committed."""
+        map_partitions = [TopicPartition(self._task.map_topic, p) for p in range(self._task.map_partitions)]
         for _ in range(_TRIES):
-            hanging = await self._target.open_runs(self._task.map_topic, self._owner.producer.producer_id)
+            hanging = await self._target.open_runs(map_partitions, self._owner.producer.producer_id)
             if not hanging:
                 return
             await self._close_map(hanging)

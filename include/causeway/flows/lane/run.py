@@ -64,7 +64,8 @@ class _Lane:
         try:
             grounds = await survey.look(assignments, stable=True)
         except Unsettled:
-            await hanging.settle_positions(seen)
+            # Looked at again: until the claim, a predecessor went on from what was seen in front of it.
+            await hanging.settle_positions(await survey.look(assignments, stable=False))
             grounds = await survey.look(assignments, stable=True)
         await hanging.settle_map()
         await TailCheck(task, self._target, owner, self._clock, self._rows).settle_ends(grounds)
