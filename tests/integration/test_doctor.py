@@ -119,8 +119,13 @@ def test_ctrl_c_in_the_middle_leaves_nothing_behind(
     monkeypatch.setattr(Rehearsal, "_fence", interrupted)
     topic = topic_name("orders")
     create_topic(sf, topic)
-    with pytest.raises(KeyboardInterrupt):
-        examined(mirror_of(flow_name(topic_name), topic), named(sf, "sf"), named(nyc, "nyc"))
+    # A suite that a shell started in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            examined(mirror_of(flow_name(topic_name), topic), named(sf, "sf"), named(nyc, "nyc"))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(seen) == 1, "it was interrupted while the scratch topic was there"
     assert_no_scratch_left(nyc)
 
