@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
+from causeway.core import repack
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.flows.lane_worker import LaneWorker
@@ -94,4 +95,5 @@ def main(address: str) -> None:
 
 
 if __name__ == "__main__":
+    repack._FEW_RECORDS = 0  # these places want many requests: small batches aren't joined here
     main(sys.argv[1])

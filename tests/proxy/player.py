@@ -14,6 +14,7 @@ import traceback
 import uuid
 from pathlib import Path
 
+from causeway.core import repack
 from causeway.core.errors import CausewayError
 from causeway.lab.cluster import LabCluster
 from tests.proxy.lane_processes import lane_processes
@@ -46,4 +47,5 @@ def _play(track: Track, cell: Cell) -> str:
 
 
 if __name__ == "__main__":
+    repack._FEW_RECORDS = 0  # these places want many requests: small batches aren't joined here
     main(*sys.argv[1:])

@@ -113,6 +113,7 @@ _LOOKING = (
     Site("target", Api.LIST_OFFSETS, About.MAP, 1, "rebuild", _LOST),
     Site("target", Api.FETCH, About.MAP, 1, "rebuild", _LOST),
     Site("target", Api.DESCRIBE_PRODUCERS, About.DATA, 1, "who holds", _FOREIGN),
+    Site("target", Api.DESCRIBE_PRODUCERS, About.MAP, 1, "what hangs"),
 )
 _TRANSACTIONAL = (
     Site("target", Api.FIND_COORDINATOR, About.LANE),

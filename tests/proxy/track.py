@@ -20,7 +20,7 @@ from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.report import RunReport
 from causeway.flows.lane_worker import LaneWorker
-from causeway.lab.clients import admin_client, producer, wait_for_leaders
+from causeway.lab.clients import admin_client, producer
 from causeway.lab.cluster import LabCluster
 from tests.mirroring import Mirror, make_flow
 from tests.proxy.evidence import Evidence
@@ -161,7 +161,6 @@ class Track:
         self._topic, name = f"data-{self._name}-{number}.", f"flow-{self._name}-{number}."
         for admin, topic in zip(self._admins, (self._topic, f"sf.{self._topic}"), strict=True):
             admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
-            wait_for_leaders(admin, {topic: PARTITIONS})
         limits = CopyLimits(transaction_bytes=_TRANSACTION_BYTES, fetch_bytes=_FETCH_BYTES)
         flow = make_flow(name, self._topic, source=f"sf-{self._name}", lanes=1, limits=limits)
         self._mirror = Mirror(flow, self._source, self._target)
