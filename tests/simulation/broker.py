@@ -9,15 +9,17 @@ from collections.abc import Callable
 from types import SimpleNamespace as Reply
 from typing import TYPE_CHECKING, Any
 
+from causeway.brokers.append_request import AppendAnswers
 from causeway.core.batches import BatchHead, parse_head
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.ports import AppendAnswer, Appended, Refused
 from tests.simulation.coordinator import OFFSETS
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import SimNode
 
-Respond = Callable[[Reply], None]
+Respond = Callable[[Any], None]
 _EARLIEST, _LATEST = -2, -1
 _V2_PRODUCE, _V2_END, _V2_OFFSETS = 12, 5, 5
 
@@ -222,26 +224,18 @@ def _describe_producers(node: SimNode, request: Any, respond: Respond) -> None:
 
 
 def _produce(node: SimNode, request: Any, respond: Respond) -> None:
-    batches = {
-        TopicPartition(t.name, p.index): bytes(p.records)
-        for t in request.topic_data
-        for p in t.partition_data
-    }
-    answers: dict[TopicPartition, Reply] = {}
+    batches = {tp: bytes(batch) for tp, batch in request.batches.items()}
+    answers: dict[TopicPartition, AppendAnswer] = {}
 
     def answered(tp: TopicPartition, code: int, base: int = -1) -> None:
         if tp in answers:
             return
-        answers[tp] = Reply(
-            index=tp.partition, error_code=int(code), error_message=None, base_offset=base, log_start_offset=0
-        )
+        answers[tp] = Refused(int(code), "") if code else Appended(base, 0)
         if len(answers) == len(batches):
-            respond(
-                Reply(responses=[Reply(name=t.topic, partition_responses=[a]) for t, a in answers.items()])
-            )
+            respond(AppendAnswers(answers))
 
     if not batches:
-        respond(Reply(responses=[]))
+        respond(AppendAnswers({}))
         return
     _Appending(node, request, batches, answered).begin()
 
@@ -562,7 +556,7 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "ListOffsetsRequest": _list_offsets,
     "OffsetForLeaderEpochRequest": _epoch_ends,
     "DescribeProducersRequest": _describe_producers,
-    "ProduceRequest": _produce,
+    "AppendRequest": _produce,
     "InitProducerIdRequest": _init,
     "EndTxnRequest": _end,
     "AddPartitionsToTxnRequest": _add_partitions,

@@ -48,7 +48,7 @@ class Conduct:
             asked.add("state")
         elif name == "EndTxnRequest":
             self._ended.add((request.producer_id, request.producer_epoch))
-        elif name == "ProduceRequest":
+        elif name == "AppendRequest":
             self._produced(request, node, connection)
             if "position" not in asked:
                 raise Broken(f"C3: {task} appends without having read the position behind its claim")
@@ -56,7 +56,7 @@ class Conduct:
                 raise Broken(f"C5: {task} appends without having read the flow's state behind its claim")
 
     def _produced(self, request: Any, node: int, connection: int) -> None:
-        head = parse_head(memoryview(bytes(request.topic_data[0].partition_data[0].records)))
+        head = parse_head(memoryview(bytes(next(iter(request.batches.values())))))
         epoch = (head.producer_id, head.producer_epoch)
         if epoch in self._ended:
             raise Broken(

@@ -96,6 +96,10 @@ class SimConnection:
         self._busy = False
         node.connections.append(self)
 
+    @property
+    def connected(self) -> bool:
+        return not self.closed
+
     def __await__(self) -> Iterator[Any]:
         if not self._node.is_up:
             yield self._loop.pause(0.01)

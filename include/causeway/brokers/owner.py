@@ -14,7 +14,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -24,15 +24,15 @@ from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ProduceRequest,
     TxnOffsetCommitRequest,
 )
 
+from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.wire import GROUP, TRANSACTION, Wire
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
-from causeway.core.ports import AppendAnswer, Appended, Beaten, Doubt, Refused, Unreachable
+from causeway.core.ports import AppendAnswer, Beaten, Doubt, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.core.producer import ProducerState
 from causeway.core.rights import Operation
@@ -52,6 +52,25 @@ _BEATEN = {
 }
 
 
+class _Answers:
+    """What the leaders said to one wave; whoever gives up a transaction doesn't wait for it."""
+
+    def __init__(self, sent: list[Awaitable[Any]], wire: Wire) -> None:
+        self._sent, self._wire = sent, wire
+
+    def __await__(self) -> Generator[Any, Any, dict[TopicPartition, AppendAnswer]]:
+        return self._read().__await__()
+
+    async def _read(self) -> dict[TopicPartition, AppendAnswer]:
+        answers: dict[TopicPartition, AppendAnswer] = {}
+        try:
+            for response in self._sent:
+                answers.update((await response).by_partition)
+        except (KafkaError, OSError) as cause:
+            raise Doubt(f"append to {self._wire.endpoint}: {cause}") from cause
+        return answers
+
+
 class WireOwner:
     """Implements `core.ports.Owner`."""
 
@@ -66,24 +85,41 @@ class WireOwner:
     def append(
         self, batches: Mapping[TopicPartition, bytes | bytearray]
     ) -> Awaitable[dict[TopicPartition, AppendAnswer]]:
+        at_once = self._send_at_once(batches)
+        if at_once is not None:
+            return _Answers(at_once, self._wire)
         started: Awaitable[dict[TopicPartition, AppendAnswer]] = (
             self._wire.network.selector.call_soon_with_future(self._append, dict(batches))
         )
         return started
 
+    def _send_at_once(
+        self, batches: Mapping[TopicPartition, bytes | bytearray]
+    ) -> list[Awaitable[Any]] | None:
+        """Nearly every wave: nothing has to be asked, nobody waits in front. None: the long way."""
+        if not self._line.is_done or not (self._is_v2 or self._joined >= batches.keys()):
+            return None
+        grouped = self._wire.by_known_leader(batches)
+        pinned: list[Any] = [self._pinned.get(node) for node in grouped]
+        if any(c is None or not c.connected or c.paused for c in pinned):
+            return None
+        return [
+            connection.send_request(self._request({tp: batches[tp] for tp in group}))
+            for connection, group in zip(pinned, grouped.values(), strict=True)
+        ]
+
     async def _append(
         self, batches: dict[TopicPartition, bytes | bytearray]
     ) -> dict[TopicPartition, AppendAnswer]:
+        refused: dict[TopicPartition, AppendAnswer] = {}
         try:
-            answers: dict[TopicPartition, AppendAnswer] = {}
             if not self._is_v2:
-                answers.update(await self._join([tp for tp in batches if tp not in self._joined]))
-                batches = {tp: batch for tp, batch in batches.items() if tp not in answers}
-            for response in await self._send_in_line(batches):
-                answers.update(_parse_produce(await response))
+                refused.update(await self._join([tp for tp in batches if tp not in self._joined]))
+                batches = {tp: batch for tp, batch in batches.items() if tp not in refused}
+            sent = await self._send_in_line(batches)
         except (Unreachable, KafkaError, OSError) as cause:
             raise Doubt(f"append to {self._wire.endpoint}: {cause}") from cause
-        return answers
+        return refused | await _Answers(sent, self._wire)
 
     async def _send_in_line(self, batches: dict[TopicPartition, bytes | bytearray]) -> list[Awaitable[Any]]:
         """One wave after the other onto the connections, also when a throttled one makes them wait."""
@@ -110,21 +146,13 @@ class WireOwner:
             connection = self._pinned[node] = self._wire.connection(node)
             await connection
         await self._wire.writable(connection)
-        topic_type = ProduceRequest.TopicProduceData
-        by_topic: dict[str, list[Any]] = {}
-        for tp, batch in batches.items():
-            by_topic.setdefault(tp.topic, []).append(
-                topic_type.PartitionProduceData(index=tp.partition, records=bytes(batch))
-            )
-        request = ProduceRequest(
-            transactional_id=self._id,
-            acks=-1,
-            timeout_ms=_PRODUCE_TIMEOUT_MS,
-            topic_data=[topic_type(name=name, partition_data=data) for name, data in by_topic.items()],
-            max_version=12 if self._is_v2 else 11,
-        )
-        answer: Awaitable[Any] = connection.send_request(request)
+        answer: Awaitable[Any] = connection.send_request(self._request(batches))
         return answer
+
+    def _request(self, batches: Mapping[TopicPartition, bytes | bytearray]) -> AppendRequest:
+        return AppendRequest(
+            batches, transactional_id=self._id, timeout_ms=_PRODUCE_TIMEOUT_MS, is_v2=self._is_v2
+        )
 
     async def _join(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Refused]:
         """v1: partitions are added to the transaction before they are appended to; those that can't be."""
@@ -330,13 +358,3 @@ def raise_for(wire: Wire, code: int, what: str, resource: str) -> None:
 def _denied_topic(answer: Any) -> str:
     denied = Code.TOPIC_AUTHORIZATION_FAILED
     return str(next(t.name for t in answer.topics if any(p.error_code == denied for p in t.partitions)))
-
-
-def _parse_produce(response: Any) -> dict[TopicPartition, AppendAnswer]:
-    return {
-        TopicPartition(topic.name, p.index): Refused(p.error_code, p.error_message or "")
-        if p.error_code
-        else Appended(p.base_offset, p.log_start_offset)
-        for topic in response.responses
-        for p in topic.partition_responses
-    }

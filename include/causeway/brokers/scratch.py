@@ -13,8 +13,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka.protocol.producer import ProduceRequest
 
+from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.error_map import mapped, mapped_error
 from causeway.brokers.probe import SILENT
 from causeway.brokers.wire import Wire
@@ -23,7 +23,7 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.ports import AppendAnswer, Appended, Refused, Unreachable
+from causeway.core.ports import AppendAnswer, Unreachable
 
 _SECONDS = 30.0
 _GONE_SECONDS = 15.0
@@ -95,20 +95,15 @@ async def late_append(wire: Wire, transactional_id: str, tp: TopicPartition, bat
     Transactions of version 1 add a partition beforehand; what is sent here has no such request in front of
     it, because that one was answered before the owner was beaten.
     """
-    topic_type = ProduceRequest.TopicProduceData
-    partition = topic_type.PartitionProduceData(index=tp.partition, records=batch)
-    request = ProduceRequest(
+    request = AppendRequest(
+        {tp: batch},
         transactional_id=transactional_id,
-        acks=-1,
         timeout_ms=_PRODUCE_TIMEOUT_MS,
-        topic_data=[topic_type(name=tp.topic, partition_data=[partition])],
-        max_version=12 if wire.transaction_version >= 2 else 11,
+        is_v2=wire.transaction_version >= 2,
     )
     grouped = await wire.by_leader([tp])
     node = next(iter(grouped))
     if node < 0:
         raise Unreachable(f"{tp} of {wire.endpoint} has no leader")
-    answer = (await wire.send(request, node)).responses[0].partition_responses[0]
-    if answer.error_code:
-        return Refused(answer.error_code, answer.error_message or "")
-    return Appended(answer.base_offset, answer.log_start_offset)
+    answer: AppendAnswer = (await wire.send(request, node)).by_partition[tp]
+    return answer

@@ -7,8 +7,8 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
 from kafka.protocol.consumer import OffsetFetchRequest
-from kafka.protocol.producer import ProduceRequest
 
+from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
 from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
 from causeway.brokers.wire import GROUP, Wire
@@ -21,13 +21,14 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import Run, decode_run, map_partition
-from causeway.core.ports import Fetched, FetchFrom, Owner, Refused, Unreachable, Unsettled
+from causeway.core.ports import Appended, Fetched, FetchFrom, Owner, Refused, Unreachable, Unsettled
 from causeway.core.position import ForeignPosition, Position, parse_position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
 _READ_BYTES = 8 << 20
 _READ_WAIT_MS = 100
+_APPEND_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _SETTLING_TRIES = 200
@@ -68,21 +69,17 @@ class WireTarget(WireLogReader):
             base_sequence=-1,
             transactional=False,
         )
-        topic_type = ProduceRequest.TopicProduceData
-        data = topic_type(
-            name=topic, partition_data=[topic_type.PartitionProduceData(index=0, records=batch)]
-        )
         for _ in range(_TRIES):
             grouped = await self.wire.by_leader([tp])
             node = next(iter(grouped))
             if node >= 0:
-                request = ProduceRequest(
-                    transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=[data], max_version=11
+                request = AppendRequest(
+                    {tp: batch}, transactional_id=None, timeout_ms=_APPEND_TIMEOUT_MS, is_v2=False
                 )
-                answer = (await self.wire.send(request, node)).responses[0].partition_responses[0]
-                if not answer.error_code:
+                answer = (await self.wire.send(request, node)).by_partition[tp]
+                if isinstance(answer, Appended):
                     return int(answer.base_offset)
-                self._give_up_on(answer.error_code, topic)
+                self._give_up_on(answer.code, topic)
             elif self.wire.is_hidden(topic):
                 raise self.wire.lacks_right(topic, Operation.WRITE)
             self.wire.forget_leader(tp)

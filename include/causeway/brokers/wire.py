@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from kafka import errors as kafka_errors
-from kafka.net import KafkaConnectionManager, NetworkSelector
+from kafka.net import NetworkSelector
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
 from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
 from causeway.brokers.error_map import error_of_code, mapped
+from causeway.brokers.lean_network import LeanConnectionManager
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble, ClusterUnreachable
 from causeway.core.identity import TopicPartition
@@ -126,7 +127,7 @@ class Wire:
     async def _bootstrap(self, server: str, seconds: float) -> Any:
         """By one server: of several, kafka-python spends all the time on the one that it happened to pick."""
         settings = {**kafka_python_settings(self.endpoint), "bootstrap_servers": [server]}
-        manager = KafkaConnectionManager(
+        manager = LeanConnectionManager(
             self.network.selector,
             **settings,
             receive_message_max_bytes=_RESPONSE_BYTES,
@@ -243,8 +244,12 @@ class Wire:
         unknown = sorted({tp.topic for tp in wanted if tp not in self._leaders})
         if unknown:
             await self.topics(unknown)
+        return self.by_known_leader(wanted)
+
+    def by_known_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The same without asking: -1 collects also those whose leader isn't known."""
         grouped: dict[int, list[TopicPartition]] = {}
-        for tp in wanted:
+        for tp in partitions:
             grouped.setdefault(self._leaders.get(tp, -1), []).append(tp)
         return grouped
 

@@ -1,4 +1,4 @@
-"""Kafka's variable-length integers: what records are framed with.
+"""Kafka's variable-length integers: what records and newer requests are framed with.
 
 Zigzag, seven bits a byte, low bits first; an int32 takes at most 5 bytes, an int64 at most 10.
 Reading past the end raises IndexError by nature; whoever decodes a batch turns that and `Malformed`
@@ -33,6 +33,11 @@ def read_varlong(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def _read_long_form(buffer: bytes | memoryview, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
+    raw, position = _read_raw(buffer, position, max_bytes, bits)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def _read_raw(buffer: bytes | memoryview, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
     raw = 0
     for index in range(max_bytes):
         byte = buffer[position + index]
@@ -40,7 +45,7 @@ def _read_long_form(buffer: bytes | memoryview, position: int, max_bytes: int, b
         if byte < 0x80:
             if raw >> bits:
                 raise Malformed(f"a varint holds more than {bits} bits")
-            return (raw >> 1) ^ -(raw & 1), position + index + 1
+            return raw, position + index + 1
     raise Malformed(f"a varint is longer than {max_bytes} bytes")
 
 
@@ -51,6 +56,24 @@ def write_varint(out: bytearray, value: int) -> None:
         out.append(raw & 0x7F | 0x80)
         raw >>= 7
     out.append(raw)
+
+
+def read_unsigned(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """An unsigned int32, not zigzag, as lengths in requests are, and the position behind it."""
+    first = buffer[position]
+    if first < 0x80:
+        return first, position + 1
+    return _read_raw(buffer, position, _INT32_MAX_BYTES, _INT32_BITS)
+
+
+def unsigned(value: int) -> bytes:
+    """An unsigned int32 as `read_unsigned` reads it."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def wrap_int64(value: int) -> int:
