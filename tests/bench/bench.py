@@ -28,10 +28,11 @@ from tests.bench.peers.contender import Contender, Scene
 from tests.bench.peers.mirror_maker import JARS, MirrorMaker
 from tests.bench.peers.plain_loop import PlainLoop
 from tests.bench.peers.wire_limit import WireLimit, limit_seconds
+from tests.bench.slow_line import LineOutcome, line_table, measure_slow_line
 from tests.bench.stage import Stage
 from tests.bench.table import Outcome, plain_text
 from tests.bench.turn import Measurement, TurnFailed, take_turn
-from tests.bench.workloads import WORKLOADS, Workload, chosen
+from tests.bench.workloads import LINE, WORKLOADS, Workload, chosen, split_names
 
 Say = Callable[[str], None]
 _ROUNDS = 2
@@ -137,6 +138,7 @@ def main(arguments: list[str]) -> int:
         contenders = _contenders(with_mirror_maker=not options.without_mirror_maker)
         bench = Bench(folder, contenders, options.rounds, _say)
         outcomes = [_told(bench.run(workload)) for workload in workloads]
+        line = _line(bench, options)
     except KeyboardInterrupt:
         _say("bench: interrupted; everything that it started is stopped")
         return _INTERRUPTED
@@ -147,9 +149,9 @@ def main(arguments: list[str]) -> int:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
     if options.keep is not None:
-        (folder / "benchmarks.json").write_text(raw(outcomes), encoding="utf-8")
+        (folder / "benchmarks.json").write_text(raw(outcomes, line), encoding="utf-8")
     if _is_whole(options):
-        write_page(outcomes)
+        write_page(outcomes, line)
         _say(f"written: {PAGE.name}")
     else:
         _say("bench: not the full size, or not everybody: docs/benchmarks.md stays as it is")
@@ -160,7 +162,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="Measure Causeway beside MirrorMaker 2.")
     parser.add_argument("--scale", type=float, default=1.0, help="of the full size: 0.02 for a quick look")
     parser.add_argument(
-        "--workloads", default="", help=f"of {', '.join(w.name for w in WORKLOADS)}; all if empty"
+        "--workloads", default="", help=f"of {', '.join(w.name for w in (*WORKLOADS, LINE))}; all if empty"
     )
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="how many turns everybody has")
     parser.add_argument(
@@ -182,6 +184,16 @@ def _contenders(*, with_mirror_maker: bool) -> list[Contender]:
         return others
     ensure_jars(JARS)
     return [MirrorMaker(is_tuned=False), MirrorMaker(is_tuned=True), *others]
+
+
+def _line(bench: Bench, options: argparse.Namespace) -> LineOutcome | None:
+    wanted = split_names(options.workloads)
+    if wanted and LINE.name not in wanted:
+        return None
+    mirrors = [each for each in bench.contenders if not isinstance(each, PlainLoop)]
+    found = measure_slow_line(bench.folder / LINE.name, mirrors, options.scale, bench.rounds, _say)
+    _say(f"\n{found.workload.title}, over a slow line\n{line_table(found)}")
+    return found
 
 
 def _told(outcome: Outcome) -> Outcome:

@@ -19,14 +19,14 @@ from struct import Struct
 from typing import Any
 
 import google_crc32c
-from kafka.protocol.producer import ProduceRequest
 
+from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.wire import Network, Wire
 from causeway.core.batches import rebase, split_batches
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.identity import TopicPartition
-from causeway.core.ports import Fetched, FetchFrom, LogEnd
+from causeway.core.ports import Appended, Fetched, FetchFrom, LogEnd
 
 _FETCH_BYTES = 16 << 20
 _PIECE_BYTES = 64 << 20
@@ -112,18 +112,7 @@ class LimitPass:
         node = next(iter(grouped))
         connection = self._target.connection(node)
         await connection
-        topic_type = ProduceRequest.TopicProduceData
-        by_topic: dict[str, list[Any]] = {}
-        for tp, batch in wave.items():
-            data = topic_type.PartitionProduceData(index=tp.partition, records=batch)
-            by_topic.setdefault(tp.topic, []).append(data)
-        request = ProduceRequest(
-            transactional_id=None,
-            acks=-1,
-            timeout_ms=30_000,
-            topic_data=[topic_type(name=name, partition_data=data) for name, data in by_topic.items()],
-            max_version=11,
-        )
+        request = AppendRequest(wave, transactional_id=None, timeout_ms=30_000, is_v2=False)
         answer: Awaitable[Any] = connection.send_request(request)
         return answer
 
@@ -160,9 +149,8 @@ def _next_wave(ready: Batches) -> dict[TopicPartition, bytes]:
 
 
 def _check(answer: Any) -> None:
-    for topic in answer.responses:
-        for part in topic.partition_responses:
-            assert part.error_code == 0, f"{topic.name}-{part.index}: error {part.error_code}"
+    for tp, told in answer.by_partition.items():
+        assert isinstance(told, Appended), f"{tp}: {told}"
 
 
 def main(arguments: list[str]) -> int:

@@ -17,19 +17,25 @@ import pyspark
 from causeway import __version__
 from causeway.lab.places import java_executable
 from causeway.lab.record import NEWEST_KAFKA
+from tests.bench.slow_line import LineOutcome, line_table
 from tests.bench.table import Outcome, markdown
 
 _METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+_LINE = """\
+One partition, with a proxy between everybody and the source that holds each byte back for 50 ms, in both
+directions; the speed without delay is measured through the same proxy.
+
+"""
 
 
-def write_page(outcomes: Sequence[Outcome], page: Path = PAGE) -> None:
+def write_page(outcomes: Sequence[Outcome], line: LineOutcome | None, page: Path = PAGE) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(_page(outcomes), encoding="utf-8")
-    page.with_suffix(".json").write_text(raw(outcomes), encoding="utf-8")
+    page.write_text(_page(outcomes, line), encoding="utf-8")
+    page.with_suffix(".json").write_text(raw(outcomes, line), encoding="utf-8")
 
 
-def raw(outcomes: Sequence[Outcome]) -> str:
+def raw(outcomes: Sequence[Outcome], line: LineOutcome | None) -> str:
     told = {
         "machine": machine(),
         "outcomes": [
@@ -42,6 +48,7 @@ def raw(outcomes: Sequence[Outcome]) -> str:
             }
             for outcome in outcomes
         ],
+        "slow_line": line.as_dict() if line else None,
     }
     return json.dumps(_rounded(told), indent=1) + "\n"
 
@@ -83,12 +90,13 @@ def _rounded(value: object) -> object:
             return value
 
 
-def _page(outcomes: Sequence[Outcome]) -> str:
+def _page(outcomes: Sequence[Outcome], line: LineOutcome | None) -> str:
     sections = "\n".join(_section(outcome) for outcome in outcomes)
     return (
         "\n".join(
             ("# Causeway beside MirrorMaker 2\n", _place(), _METHOD.read_text(encoding="utf-8"), sections)
         )
+        + (f"\n## Over a slow line\n\n{_LINE}{line_table(line)}" if line else "")
         + f"\n## Nothing to do\n\n{_idle_table(outcomes)}"
     )
 

@@ -28,12 +28,19 @@ _SECONDS = 60.0
 
 
 class Stage:
-    def __init__(self, folder: Path, workload: Workload) -> None:
+    def __init__(
+        self, folder: Path, workload: Workload, *, advertised_source_port: int | None = None
+    ) -> None:
+        """With an advertised port, clients that have asked the source for its address go there."""
         self.workload = workload
-        self.source, self.target = (
-            LabCluster(ClusterSpec(name=name, broker_settings=_BROKER, jvm_options=_JVM), folder / name)
-            for name in ("sf", "nyc")
-        )
+        moved = {"advertised.listeners": f"CLIENT://127.0.0.1:{advertised_source_port}"}
+        self.source = _cluster("sf", folder, moved if advertised_source_port else {})
+        self.target = _cluster("nyc", folder, {})
+
+    @property
+    def source_port(self) -> int:
+        """Where the source really listens."""
+        return int(self.source.bootstrap_servers.rpartition(":")[2])
 
     def __enter__(self) -> Self:
         for cluster in (self.source, self.target):
@@ -56,6 +63,11 @@ class Stage:
             for answer in client.delete_topics(sorted(doomed)).values() if doomed else ():
                 answer.result(_SECONDS)
             wait_until(lambda c=client, k=kept: _topics(c) <= k, "topics to go", timeout_seconds=_SECONDS)
+
+
+def _cluster(name: str, folder: Path, settings: dict[str, str]) -> LabCluster:
+    spec = ClusterSpec(name=name, broker_settings=_BROKER | settings, jvm_options=_JVM)
+    return LabCluster(spec, folder / name)
 
 
 def _topics(client: AdminClient) -> set[str]:

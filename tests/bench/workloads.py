@@ -89,17 +89,33 @@ WORKLOADS = (
 )
 
 
+LINE = Workload(
+    name="line",
+    records=500_000,
+    value_bytes=1_000,
+    topics=1,
+    partitions_per_topic=1,
+    codec="none",
+    batch_bytes=_BATCH_BYTES,
+)
+"""Copied over a slow line (slow_line.py)."""
+
+
+def split_names(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
 def chosen(names: str, scale: float, batch_bytes: int | None) -> tuple[Workload, ...]:
     """By name, comma separated, all if empty.
 
     :raises ValueError: a name that none has.
     """
     known = {workload.name: workload for workload in WORKLOADS}
-    wanted = [name.strip() for name in names.split(",") if name.strip()] or list(known)
-    strange = [name for name in wanted if name not in known]
+    wanted = split_names(names) or list(known)
+    strange = [name for name in wanted if name not in (*known, LINE.name)]
     if strange:
-        raise ValueError(f"WORKLOADS = {', '.join(strange)}: known are {', '.join(known)}")
-    found = (known[name].scaled(scale) for name in wanted)
+        raise ValueError(f"WORKLOADS = {', '.join(strange)}: known are {', '.join((*known, LINE.name))}")
+    found = (known[name].scaled(scale) for name in wanted if name in known)
     return tuple(
         replace(each, batch_bytes=batch_bytes) if batch_bytes and each.batch_bytes else each for each in found
     )
