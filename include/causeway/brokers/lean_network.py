@@ -86,8 +86,8 @@ class _LeanTransport(KafkaTCPTransport):  # type: ignore[misc]
 
     def write(self, data: Any) -> None:
         """Sent at once as far as the socket takes it, if nothing waits in front of it."""
+        data = memoryview(data)  # what a send leaves over is cut off without a copy, also by the library
         if self._write and not self._closed and not self._writing:
-            data = memoryview(data)
             try:
                 data = data[self._sock.send(data) :]
             except _NOT_NOW:
