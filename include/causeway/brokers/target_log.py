@@ -269,8 +269,11 @@ class WireTarget(WireLogReader):
 
     async def _batches(self, tp: TopicPartition, start: int, end: int, isolation: int) -> Any:
         at, fruitless = start, 0
+        if at >= end:
+            return
+        topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
         while at < end:
-            before, answer = at, await self._fetch_one(tp, at, isolation)
+            before, answer = at, await self._fetch_one(tp, FetchFrom(topic_id, at), isolation)
             if isinstance(answer, int):
                 at = answer
                 continue
@@ -281,17 +284,15 @@ class WireTarget(WireLogReader):
             if fruitless > _FRUITLESS_FETCHES:
                 raise Unreachable(f"{tp} of {self.wire.endpoint} gives nothing from {at} to its end {end}")
 
-    async def _fetch_one(self, tp: TopicPartition, at: int, isolation: int) -> Fetched | int:
-        """The log from `at` on, or where it begins now because the log's cleaner was faster."""
-        topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
-        wanted = {tp: FetchFrom(topic_id, at)}
-        answer = (await self._fetch(wanted, _READ_BYTES, _READ_WAIT_MS, isolation))[tp]
+    async def _fetch_one(self, tp: TopicPartition, begin: FetchFrom, isolation: int) -> Fetched | int:
+        """The log from there on, or where it begins now because the log's cleaner was faster."""
+        answer = (await self._fetch({tp: begin}, _READ_BYTES, _READ_WAIT_MS, isolation))[tp]
         match answer:
             case Fetched():
                 return answer
             case Refused(code=Code.OFFSET_OUT_OF_RANGE):
                 first = (await self.log_starts([tp]))[tp]
-                if isinstance(first, int) and first > at:
+                if isinstance(first, int) and first > begin.offset:
                     return first
             case Refused(code=Code.TOPIC_AUTHORIZATION_FAILED):
                 raise self.wire.lacks_right(tp.topic, Operation.READ)
