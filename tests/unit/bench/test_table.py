@@ -12,9 +12,10 @@ import pytest
 from tests.bench.data import values
 from tests.bench.idle import Idleness
 from tests.bench.page import raw, write_page
+from tests.bench.slow_line import LineOutcome, LineTurn
 from tests.bench.table import YARDSTICK, Outcome, markdown, plain_text, rows
 from tests.bench.turn import Measurement
-from tests.bench.workloads import WORKLOADS, Workload, chosen
+from tests.bench.workloads import LINE, WORKLOADS, Workload, chosen
 
 WORK = WORKLOADS[0]  # 5,000,000 records of 100 B: 0.5 GB
 
@@ -140,10 +141,16 @@ def test_an_unknown_workload_is_refused_with_the_known_ones() -> None:
 
 def test_the_page_holds_every_part_and_the_raw_numbers_lie_beside_it(tmp_path: Path) -> None:
     page = tmp_path / "docs" / "benchmarks.md"
-    write_page([OUTCOME], page)
+    turns = [
+        LineTurn(contender="Causeway", delay_seconds=delay, records_per_second=rate)
+        for delay, rate in ((0.0, 100_000.0), (0.05, 70_000.0), (0.0, 60_000.0), (0.05, 66_000.0))
+    ]
+    line = LineOutcome(workload=LINE, turns=tuple(turns))
+    write_page([OUTCOME], line, page)
     text = page.read_text(encoding="utf-8")
     for part in ("cores", "How it is measured", WORK.title, "Nothing to do", "| 4 | 6.0 | 5.0 | 30 | 10 |"):
         assert part in text
+    assert "| Causeway | 80.0 | 68.0 | 85% |" in text
     told = json.loads(page.with_suffix(".json").read_text())
-    assert told == json.loads(raw([OUTCOME]))
+    assert told == json.loads(raw([OUTCOME], line))
     assert [turn["records_per_second"] for turn in told["outcomes"][0]["turns"]][1:3] == [500_000, 400_000]
