@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 EMPTY, ONGOING = "empty", "ongoing"
 PREPARE_COMMIT, PREPARE_ABORT = "prepare commit", "prepare abort"
 COMPLETE_COMMIT, COMPLETE_ABORT = "complete commit", "complete abort"
+STATE_NAMES = {
+    EMPTY: "Empty",
+    ONGOING: "Ongoing",
+    PREPARE_COMMIT: "PrepareCommit",
+    PREPARE_ABORT: "PrepareAbort",
+    COMPLETE_COMMIT: "CompleteCommit",
+    COMPLETE_ABORT: "CompleteAbort",
+}
 _PREPARING = (PREPARE_COMMIT, PREPARE_ABORT)
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 
@@ -231,6 +239,7 @@ class Coordinator:
             found.last_epoch = found.epoch if epoch != found.epoch else -1
             found.epoch = epoch
             self._loop.note(lambda: f"{found.state} {found.name} epoch {epoch}: {_names(found)}")
+            self._cluster.on_prepare(list(found.partitions), commit)
             then()
             self._send_markers(found)
 

@@ -35,6 +35,7 @@ class Trouble(StrEnum):
     OTHER_LANES = auto()
 
 
+_SETTLING_SHARE = 0.4
 _RARE = {
     Trouble.FOREIGN_WRITER,
     Trouble.FOREIGN_TRANSACTION,
@@ -65,6 +66,7 @@ class Scenario:
     repeats: float
     weather: Weather
     source_transactions: float
+    settles: bool = False
     troubles: list[tuple[float, Trouble]] = field(default_factory=list)
 
 
@@ -91,6 +93,7 @@ def scenario_of(seed: int) -> Scenario:
         source_transactions=random.choice((0.0, 0.3, 0.9)),
     )
     made.troubles = _troubles(random, seconds)
+    made.settles = Random(seed * 104_729 + 3).random() < _SETTLING_SHARE
     return made
 
 
