@@ -94,6 +94,22 @@ def scenario_of(seed: int) -> Scenario:
     )
     made.troubles = _troubles(random, seconds)
     made.settles = Random(seed * 104_729 + 3).random() < _SETTLING_SHARE
+    if not made.is_v2 and any(trouble is Trouble.TARGET_UNCLEAN for _, trouble in made.troubles):
+        made.settles = False  # nothing is settled there, and v1 has trouble enough of its own
+    return made
+
+
+def settling_scenario_of(seed: int) -> Scenario:
+    """Workers die, connections break, and each time one successor comes in time: what settling is for."""
+    random = Random(seed * 15_485_863 + 11)
+    made = scenario_of(seed)
+    made.is_v2 = made.settles = True
+    made.repeats, made.timeout_ms = 0.0, 60_000
+    made.weather.late = made.weather.again = made.weather.silent = 0.0
+    made.transaction_seconds = random.choice((0.05, 0.2, 0.5))
+    kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
+    times = sorted(random.uniform(0.3, made.seconds) for _ in range(random.randint(2, 10)))
+    made.troubles = [(at, random.choice(kinds)) for at in times]
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.scenario import Scenario, scenario_of
@@ -14,6 +15,9 @@ class Outcome:
     scenario: Scenario
     failure: str | None
     records: int
+    repeats: int
+    """Records that a `read_uncommitted` reader saw once more."""
+    settled: int
     checks: int
     events: int
     parked: tuple[str, ...]
@@ -26,7 +30,13 @@ class Outcome:
         return f"seed {self.scenario.seed}: {what}"
 
 
-def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcome:
+def play(
+    seed: int,
+    *,
+    trace: bool = False,
+    with_conduct: bool = True,
+    scenario_of: Callable[[int], Scenario] = scenario_of,
+) -> Outcome:
     """`with_conduct=False`: only what readers see, positions and the map are looked at."""
     scenario = scenario_of(seed)
     world = World(scenario, with_conduct=with_conduct)
@@ -46,6 +56,8 @@ def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcom
         scenario=scenario,
         failure=failure,
         records=world.records,
+        repeats=world.repeats(),
+        settled=world.settled,
         checks=world.checks,
         events=world.loop.events,
         parked=tuple(str(p.reason) for p in world.runs[-1].parked.values()) if world.runs else (),

@@ -57,6 +57,8 @@ class World:
         self.foreign: set[TopicPartition] = set()
         self.expired = False
         self.records = 0
+        self.settled = 0
+        """As the lanes' rows tell it."""
         self.checks = 0
         self._map_read: dict[TopicPartition, int] = {}
         self._watch()
@@ -324,6 +326,14 @@ class World:
 
     # at the end
 
+    def repeats(self) -> int:
+        """What a reader without isolation got twice from all partitions."""
+        again = 0
+        for mirror in self.mirrors.values():
+            seen = [r.value for b in mirror.log.batches if b.commits is None for r in records_of(b)]
+            again += len(seen) - len(set(seen))
+        return again
+
     def _check_end(self) -> None:
         for tp, mirror in self.mirrors.items():
             source = mirror.history.log.tp
@@ -391,7 +401,7 @@ class World:
         living = {mine.producer_id} if mine else set()
         producers = self.target.logs[target].producers.items()
         hanging = {pid for pid, p in producers if p.open_from is not None}
-        return target in self.target.unclean and bool(hanging) and not hanging & living
+        return target in self.target.unclean and bool(hanging - living)
 
 
 def _flow(scenario: Scenario) -> Flow:

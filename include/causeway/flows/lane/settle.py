@@ -136,7 +136,7 @@ class _Walk:
         ground = self._ground
         if isinstance(stable, Refused) or isinstance(end, Refused) or stable < ground.target_next:
             raise Unproved(f"{ground.target} is stable to {stable} only, in front of {ground.target_next}")
-        self._ours = {transaction.producer_id, _writer_of(ground)}
+        self._ours = {transaction.producer_id, *ground.writers}
         begin = max(ground.target_next - 1, ground.log_start)
         await self._read(begin, stable)
         await self._read(max(begin, stable), end.offset, of=transaction)
@@ -238,7 +238,3 @@ class _Walk:
     def _unproved(self, cause: str) -> Unproved:
         parked = tail_unproved(self._task.flow, self._ground.assignment, self._ground.target_next, cause)
         return Unproved(parked.facts, parked)
-
-
-def _writer_of(ground: Ground) -> int:
-    return ground.position.producer_id if ground.position else -1

@@ -61,6 +61,12 @@ class Ground:
         """The position was written under another leader: its last run has to be proved again."""
         return self.position is not None and self.position.target_epoch != self.leader_epoch
 
+    @property
+    def writers(self) -> set[int]:
+        """Whom the position names. Not the -1 of one that was rebuilt: that is any plain producer's."""
+        p = self.position
+        return {p.producer_id} if p is not None and p.producer_id >= 0 else set()
+
     def take(self, settled: SettledTail) -> None:
         last = settled.batches[-1]
         self.settled = settled

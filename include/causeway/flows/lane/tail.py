@@ -276,10 +276,7 @@ def _tail_start(ground: Ground) -> int:
 
 
 def _producers(ground: Ground, owner: Owner) -> set[int]:
-    ours = {owner.producer.producer_id}
-    if ground.position is not None:
-        ours.add(ground.position.producer_id)
-    return ours
+    return {owner.producer.producer_id} | ground.writers
 
 
 def _foreign_transaction(tp: TopicPartition, last_stable: int, holders: list[int]) -> Parked:
