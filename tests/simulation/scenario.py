@@ -67,6 +67,8 @@ class Scenario:
     weather: Weather
     source_transactions: float
     settles: bool = False
+    has_one_successor: bool = False
+    """No run takes over from one that is at work."""
     troubles: list[tuple[float, Trouble]] = field(default_factory=list)
 
 
@@ -103,7 +105,7 @@ def settling_scenario_of(seed: int) -> Scenario:
     """Workers die, connections break, and each time one successor comes in time: what settling is for."""
     random = Random(seed * 15_485_863 + 11)
     made = scenario_of(seed)
-    made.is_v2 = made.settles = True
+    made.is_v2 = made.settles = made.has_one_successor = True
     made.repeats, made.timeout_ms = 0.0, 60_000
     made.weather.late = made.weather.again = made.weather.silent = 0.0
     made.transaction_seconds = random.choice((0.05, 0.2, 0.5))

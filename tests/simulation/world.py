@@ -298,6 +298,8 @@ class World:
             fencing = Fencing(self)
             done = fencing.process.spawn(fencing.turn(fenced=False))
             loop.run(lambda: done.is_done)
+        if self.scenario.has_one_successor:
+            loop.run(lambda: all(run.ended.is_done for run in self.runs))
         for _ in range(_MOST_LAST_RUNS):
             last = self.start_run(take_over=True)
             loop.run(lambda r=last: r.ended.is_done)
