@@ -23,6 +23,7 @@ from causeway.core.lane_task import LaneTask, Parked
 from causeway.core.ports import (
     Clock,
     Diverged,
+    Doubt,
     Fetched,
     FetchFrom,
     LogEnd,
@@ -43,11 +44,15 @@ _OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Unproved(Exception):
-    """The tail couldn't be compared, or isn't what it should be; `parked` if waiting won't change that."""
+    """The tail isn't what it should be, or can't be compared now: then there is nothing to park for."""
 
     def __init__(self, why: str, parked: Parked | None = None) -> None:
         super().__init__(why)
         self.parked = parked
+
+    @property
+    def passes(self) -> bool:
+        return self.parked is None
 
 
 class Settling:
@@ -80,7 +85,7 @@ class Settling:
 
     async def _is_proved(self, transaction: OpenTransaction, seen: Mapping[TopicPartition, Ground]) -> bool:
         ours = (self._task.map_topic, _OFFSETS_TOPIC)
-        mirrored = [tp for tp in transaction.partitions if tp.topic not in ours]
+        mirrored = sorted(tp for tp in transaction.partitions if tp.topic not in ours)
         grounds = [seen[tp] for tp in mirrored if tp in seen]
         if len(grounds) < len(mirrored) or not all(map(_is_sound, grounds)):
             return False
@@ -91,7 +96,9 @@ class Settling:
             for ground in grounds:
                 walk = _Walk(self._task, self._source, self._target, self._clock, ground)
                 await walk.prove_open(transaction, stables[ground.target], ends[ground.target])
-        except Unproved:
+        except Unproved as cause:
+            if cause.passes:  # the task of the next round tries again; the time-out sees to an end of that
+                raise Doubt(str(cause)) from cause
             return False
         return True
 
@@ -134,8 +141,10 @@ class _Walk:
         From the record in front of the position on: a new leader may have lost its marker.
         """
         ground = self._ground
-        if isinstance(stable, Refused) or isinstance(end, Refused) or stable < ground.target_next:
-            raise Unproved(f"{ground.target} is stable to {stable} only, in front of {ground.target_next}")
+        if isinstance(stable, Refused) or isinstance(end, Refused):
+            raise Unproved(f"the end of {ground.target}: {stable}, {end}")
+        if stable < ground.target_next:
+            raise self._unproved(f"it is stable to {stable} only")
         self._ours = {transaction.producer_id, *ground.writers}
         begin = max(ground.target_next - 1, ground.log_start)
         await self._read(begin, stable)
