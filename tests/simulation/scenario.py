@@ -110,9 +110,23 @@ def settling_scenario_of(seed: int) -> Scenario:
     made.weather.late = made.weather.again = made.weather.silent = 0.0
     made.transaction_seconds = random.choice((0.05, 0.2, 0.5))
     kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
-    times = sorted(random.uniform(0.3, made.seconds) for _ in range(random.randint(2, 10)))
-    made.troubles = [(at, random.choice(kinds)) for at in times]
+    made.troubles = _kills(random, made.seconds, kinds)
     return made
+
+
+def settling_anyway_scenario_of(seed: int) -> Scenario:
+    """The same in a world where everything else goes wrong, too."""
+    random = Random(seed * 32_452_843 + 7)
+    made = scenario_of(seed)
+    made.is_v2 = made.settles = True
+    made.transaction_seconds = max(made.transaction_seconds, 0.1)
+    made.troubles = sorted(made.troubles + _kills(random, made.seconds, (Trouble.KILL_WORKER,)))
+    return made
+
+
+def _kills(random: Random, seconds: float, kinds: tuple[Trouble, ...]) -> list[tuple[float, Trouble]]:
+    times = sorted(random.uniform(0.3, seconds) for _ in range(random.randint(2, 10)))
+    return [(at, random.choice(kinds)) for at in times]
 
 
 def _weather(random: Random) -> Weather:

@@ -334,14 +334,22 @@ class LaneCopy:
         if news:
             await self._learn_epochs([s for s in news if s.txn.touched])
             await self._append_map(news)
-            positions = self._positions(news)
+            positions, writer = self._positions(news), self._owner.producer.producer_id
             await self._owner.commit_positions(self._task.group, positions)
             await self._owner.end(commit=True)
             self.transactions += 1
             for stream in news:
                 stream.committed(positions[stream.target])
+            if self._task.settles and self._owner.producer.producer_id != writer:
+                await self._say_who_writes()
         self._transaction_bytes = 0
         self._transaction_began = self._clock.monotonic()
+
+    async def _say_who_writes(self) -> None:
+        """Epochs run out, and the producer changes: whose records are ours is told by the positions."""
+        for stream in self._streams.values():
+            stream.is_due = True
+        await self.commit()
 
     def _positions(self, news: list[Stream]) -> dict[TopicPartition, Position]:
         now, producer = self._clock.time_ms(), self._owner.producer.producer_id

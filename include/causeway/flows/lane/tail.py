@@ -85,7 +85,9 @@ class TailCheck:
     def _park_trimmed(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Behind the last record lies its marker; what lay behind that and was deleted can't be proved."""
         for tp, ground in list(grounds.items()):
-            if ground.position is not None and ground.log_start > ground.target_next + 1:
+            if ground.position is None or ground.recopied_from is not None:
+                continue
+            if ground.log_start > ground.target_next + 1:
                 cause = f"its log begins at {ground.log_start}"
                 self._rows[tp].parked = tail_unproved(
                     self._task.flow, ground.assignment, ground.target_next, cause
