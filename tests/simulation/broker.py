@@ -438,15 +438,16 @@ def _describe_transactions(node: SimNode, request: Any, respond: Respond) -> Non
 
 
 def _describe_configs(node: SimNode, request: Any, respond: Respond) -> None:
-    topics = node.cluster.topics
-    results = [
-        Reply(
-            resource_name=r.resource_name,
-            error_code=0,
-            configs=[Reply(name="cleanup.policy", value=topics[r.resource_name].cleanup_policy)],
+    results = []
+    for resource in request.resources:
+        topic = node.cluster.topics.get(resource.resource_name)
+        results.append(
+            Reply(
+                resource_name=resource.resource_name,
+                error_code=0 if topic else int(Code.UNKNOWN_TOPIC_OR_PARTITION),
+                configs=[Reply(name="cleanup.policy", value=topic.cleanup_policy)] if topic else [],
+            )
         )
-        for r in request.resources
-    ]
     respond(Reply(results=results))
 
 

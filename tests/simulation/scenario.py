@@ -120,6 +120,8 @@ def settling_anyway_scenario_of(seed: int) -> Scenario:
     made = scenario_of(seed)
     made.is_v2 = made.settles = True
     made.transaction_seconds = max(made.transaction_seconds, 0.1)
+    if any(trouble is Trouble.FENCE for _, trouble in made.troubles):
+        made.weather.again = 0.0  # a fence that is said again behind its lift stands, and rightly
     made.troubles = sorted(made.troubles + _kills(random, made.seconds, (Trouble.KILL_WORKER,)))
     return made
 

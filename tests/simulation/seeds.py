@@ -65,8 +65,9 @@ def play(
     )
 
 
-def told(outcome: Outcome, *, lines: int = 25) -> str:
+def told(outcome: Outcome, *, lines: int = 25, scenario_of: Callable[[int], Scenario] = scenario_of) -> str:
     """A failed seed with the end of its trace: it is played once more, because tracing costs time."""
-    trace = play(outcome.scenario.seed, trace=True).trace[-lines:]
-    again = f"python -m tests.simulation.replay {outcome.scenario.seed} --all"
+    trace = play(outcome.scenario.seed, trace=True, scenario_of=scenario_of).trace[-lines:]
+    world = scenario_of.__name__.removesuffix("scenario_of").strip("_").replace("_", "-") or "any"
+    again = f"python -m tests.simulation.replay {outcome.scenario.seed} --all --world {world}"
     return "\n".join([str(outcome), str(outcome.scenario), *trace, again])

@@ -383,7 +383,8 @@ class World:
             case ParkReason.TARGET_TAIL_UNPROVED:
                 is_so = self.scenario.settles and (target in self.trimmed_mirrors or bool(history.cuts))
             case ParkReason.FOREIGN_WRITER | ParkReason.FOREIGN_DATA:
-                is_so = target in self.foreign
+                # Without position nothing tells whose records those were that a dead owner's id wrote.
+                is_so = target in self.foreign or (self.scenario.settles and self.expired)
             case ParkReason.POSITION_LOST:
                 is_so = target in self.foreign or (self.expired and not self._knows_by_map(target))
             case _:
