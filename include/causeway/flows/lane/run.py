@@ -57,8 +57,9 @@ class _Lane:
         seen = await survey.look(task.assignments, stable=False)
         if not seen:
             return "done", ""
-        settling = Settling(task, self._source, self._target, self._clock) if task.settles else None
-        if settling is not None:
+        settling = None
+        if task.settles:
+            settling = Settling(task, self._source, self._target, self._clock, self._rows)
             await settling.settle(seen)
         owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
         if (end := await self._may_not_run()) is not None:
@@ -71,6 +72,8 @@ class _Lane:
             # Looked at again: until the claim, a predecessor went on from what was seen in front of it.
             await hanging.settle_positions(await survey.look(assignments, stable=False))
             grounds = await survey.look(assignments, stable=True)
+        if settling is not None:
+            settling.count(seen, grounds)
         await hanging.settle_map()
         tail_check = TailCheck(task, self._target, owner, self._clock, self._rows, settling)
         await tail_check.settle_ends(grounds)

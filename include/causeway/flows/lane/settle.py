@@ -34,7 +34,7 @@ from causeway.core.ports import (
 )
 from causeway.core.settled_tail import Differs, SettledTail, TailComparison
 from causeway.flows.lane.refusals import diverged, fetch_refusal
-from causeway.flows.lane.survey import Ground
+from causeway.flows.lane.survey import Ground, Rows
 
 _FETCH_BYTES = 8 << 20
 _FRUITLESS_READS = 20
@@ -58,9 +58,11 @@ class Unproved(Exception):
 class Settling:
     """Settles one lane; remembers whose transactions it saw, because their records are the lane's own."""
 
-    def __init__(self, task: LaneTask, source: Source, target: Target, clock: Clock) -> None:
+    def __init__(self, task: LaneTask, source: Source, target: Target, clock: Clock, rows: Rows) -> None:
         self._task, self._source, self._target, self._clock = task, source, target, clock
+        self._rows = rows
         self.seen_producers: set[int] = set()
+        self._ended: set[TopicPartition] = set()
 
     async def settle(self, seen: Mapping[TopicPartition, Ground]) -> None:
         """`seen` is what the look in front of the claim found: partitions that may go on."""
@@ -73,7 +75,15 @@ class Settling:
             self.seen_producers.add(transaction.producer_id)
             if not await self._target.settle(self._task.transactional_id, transaction):
                 return
+            self._ended |= transaction.partitions
             await self._clock.sleep(_PAUSE_SECONDS)
+
+    def count(self, before: Mapping[TopicPartition, Ground], now: Mapping[TopicPartition, Ground]) -> None:
+        """Of what was settled: the records whose position came along. The others lie behind it still."""
+        for tp in self._ended & now.keys():
+            was, there = before[tp].position, now[tp].position
+            if was is not None and there is not None:
+                self._rows[tp].settled_records += there.records - was.records
 
     async def prove(self, ground: Ground, ours: Collection[int]) -> SettledTail:
         """Behind the claim: all that a reader sees between the position and the end.
