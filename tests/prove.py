@@ -1,6 +1,6 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only campaign,following,proxy,simulation] [--seed N]
+    python -m tests.prove [--only campaign,settling,following,proxy,simulation] [--seed N]
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
 what it says of the other parts: each part tells when it was played, and with what.
@@ -25,6 +25,7 @@ import pyspark
 from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
+from tests.chaos.prove import prove_settling
 from tests.follow.measure import follow_fresh
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
@@ -51,6 +52,10 @@ Part = Callable[[Path, int], str]
 
 def campaign(folder: Path, seed: int) -> str:
     return prove_campaign(folder, seed, _say)
+
+
+def settling(folder: Path, seed: int) -> str:
+    return prove_settling(folder, seed, _say)
 
 
 def following(folder: Path, _seed: int) -> str:
@@ -82,7 +87,9 @@ def mutations(_folder: Path, _seed: int) -> str:
     return _MUTATIONS.read_text(encoding="utf-8")
 
 
-PARTS: dict[str, Part] = {each.__name__: each for each in (following, proxy, simulation, campaign, mutations)}
+PARTS: dict[str, Part] = {
+    each.__name__: each for each in (following, proxy, simulation, campaign, settling, mutations)
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -108,7 +115,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    order = [name for name in ("campaign", "following", "proxy", "simulation") if name in told]
+    order = [name for name in ("campaign", "settling", "following", "proxy", "simulation") if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
 

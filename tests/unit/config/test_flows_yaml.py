@@ -72,6 +72,7 @@ COMMENTED = {
     "replication.factor",
     "transaction.max.bytes",
     "transaction.max.time",
+    "settle",
     "groups",
     "groups.exclude",
     "sync.group.offsets.enabled",
@@ -87,6 +88,7 @@ def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> 
     assert flow.lanes == 16
     assert flow.replication_factor is None
     assert flow.limits == CopyLimits()
+    assert not flow.settle
     assert len(flow.config_properties_exclude) == 6
     assert r"min\.insync\.replicas" in flow.config_properties_exclude
     assert deployment.groups["a"] == FlowGroups(
