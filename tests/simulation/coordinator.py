@@ -190,6 +190,7 @@ class Coordinator:
     ) -> None:
         is_retry = not found.is_pending and found.epoch == epoch + 1 and found.producer_id == producer_id
         rolled = found.previous_producer_id == producer_id and epoch == self._cluster.most_epochs
+        rolled = rolled and found.epoch == 0  # else somebody has claimed since
         is_retry = is_retry or (rolled and found.state in (COMPLETE_COMMIT, COMPLETE_ABORT))
         state = found.state
         if found.producer_id != producer_id and not is_retry:

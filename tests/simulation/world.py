@@ -386,14 +386,12 @@ class World:
                 # Without position nothing tells whose records those were that a dead owner's id wrote.
                 is_so = target in self.foreign or (self.scenario.settles and self.expired)
             case ParkReason.POSITION_LOST:
-                is_so = target in self.foreign or (self.expired and not self._knows_by_map(target))
+                # What was settled has no runs in the map before its position is moved over it.
+                nothing_mapped = self.scenario.settles or not self.mirrors[target].sources
+                is_so = target in self.foreign or (self.expired and nothing_mapped)
             case _:
                 is_so = False
         return None if is_so else f"position {stands_at}, cuts {history.cuts}, log start {history.log.start}"
-
-    def _knows_by_map(self, target: TopicPartition) -> bool:
-        """What was settled has no runs before its position; else there are runs for all that is shown."""
-        return bool(self.mirrors[target].sources and (not self.scenario.settles or self._mapped_to(target)))
 
     def _mapped_to(self, target: TopicPartition) -> int:
         """Where a position that expired is rebuilt."""

@@ -341,15 +341,10 @@ class LaneCopy:
             for stream in news:
                 stream.committed(positions[stream.target])
             if self._task.settles and self._owner.producer.producer_id != writer:
-                await self._say_who_writes()
+                # Whose records are ours is told by the positions: the next task names the new one first.
+                raise Doubt(f"the epochs of producer {writer} have run out")
         self._transaction_bytes = 0
         self._transaction_began = self._clock.monotonic()
-
-    async def _say_who_writes(self) -> None:
-        """Epochs run out, and the producer changes: whose records are ours is told by the positions."""
-        for stream in self._streams.values():
-            stream.is_due = True
-        await self.commit()
 
     def _positions(self, news: list[Stream]) -> dict[TopicPartition, Position]:
         now, producer = self._clock.time_ms(), self._owner.producer.producer_id
