@@ -30,7 +30,9 @@ from tests.follow.measure import follow_fresh
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
 from tests.simulation.prove import prove as prove_simulation
+from tests.simulation.prove import prove_settling as prove_settling_worlds
 from tests.simulation.prove import section as simulation_section
+from tests.simulation.prove import settling_section
 
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/proof.md"
@@ -80,7 +82,10 @@ def simulation(_folder: Path, _seed: int) -> str:
     _say(str(tally))
     if tally.failures:
         raise SeedsFailed(f"{len(tally.failures)} seeds failed")
-    return simulation_section(tally)
+    settled = prove_settling_worlds()
+    if settled.failures:
+        raise SeedsFailed(f"{len(settled.failures)} settling seeds failed")
+    return simulation_section(tally) + settling_section(settled)
 
 
 def mutations(_folder: Path, _seed: int) -> str:
