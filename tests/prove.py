@@ -1,6 +1,6 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only campaign,following,proxy,simulation] [--seed N]
+    python -m tests.prove [--only campaign,settling,following,proxy,simulation] [--seed N]
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
 what it says of the other parts: each part tells when it was played, and with what.
@@ -25,11 +25,14 @@ import pyspark
 from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
+from tests.chaos.prove import prove_settling
 from tests.follow.measure import follow_fresh
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
 from tests.simulation.prove import prove as prove_simulation
+from tests.simulation.prove import prove_settling as prove_settling_worlds
 from tests.simulation.prove import section as simulation_section
+from tests.simulation.prove import settling_section
 
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/proof.md"
@@ -51,6 +54,10 @@ Part = Callable[[Path, int], str]
 
 def campaign(folder: Path, seed: int) -> str:
     return prove_campaign(folder, seed, _say)
+
+
+def settling(folder: Path, seed: int) -> str:
+    return prove_settling(folder, seed, _say)
 
 
 def following(folder: Path, _seed: int) -> str:
@@ -75,14 +82,19 @@ def simulation(_folder: Path, _seed: int) -> str:
     _say(str(tally))
     if tally.failures:
         raise SeedsFailed(f"{len(tally.failures)} seeds failed")
-    return simulation_section(tally)
+    settled = prove_settling_worlds()
+    if settled.failures:
+        raise SeedsFailed(f"{len(settled.failures)} settling seeds failed")
+    return simulation_section(tally) + settling_section(settled)
 
 
 def mutations(_folder: Path, _seed: int) -> str:
     return _MUTATIONS.read_text(encoding="utf-8")
 
 
-PARTS: dict[str, Part] = {each.__name__: each for each in (following, proxy, simulation, campaign, mutations)}
+PARTS: dict[str, Part] = {
+    each.__name__: each for each in (following, proxy, simulation, campaign, settling, mutations)
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -108,7 +120,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    order = [name for name in ("campaign", "following", "proxy", "simulation") if name in told]
+    order = [name for name in ("campaign", "settling", "following", "proxy", "simulation") if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
 

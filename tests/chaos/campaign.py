@@ -61,7 +61,9 @@ class Campaign:
         """Everything from the first record to the proof; whatever was started is stopped again."""
         self.chance = random.Random(self.seed)
         standalone = StandaloneCluster(self.folder)
-        self.launcher = Launcher(self.source, self.target, self.folder, standalone=standalone)
+        self.launcher = Launcher(
+            self.source, self.target, self.folder, standalone=standalone, settles=self.size.settles
+        )
         try:
             self._begin(standalone)
             for fault in plan_faults(self.size, self.chance):
@@ -82,7 +84,7 @@ class Campaign:
 
     def launch(self, how: str, **options: object) -> SparkRun:
         on_cluster = options.pop("on_cluster", False)
-        is_short = self.chance.random() < 0.5
+        is_short = self.size.has_short_time_outs and self.chance.random() < 0.5
         run = self.launcher.launch(
             run_for=options.pop("run_for", _RUN_FOR_SECONDS),  # type: ignore[arg-type]
             is_short=bool(options.pop("is_short", is_short)),

@@ -63,7 +63,13 @@ def prove(
     if wrong:
         raise AssertionError("; ".join(wrong))
     return Proof(
-        records=records, repeats=repeats, faults=faults, hits=hits, runs=runs, events=events, seconds=seconds
+        records=records,
+        repeats=repeats,
+        faults=faults,
+        hits=hits,
+        runs=runs,
+        events=events,
+        seconds=seconds,
     )
 
 

@@ -26,6 +26,9 @@ class Size:
     records_in_front: int
     records_per_fault: int
     live_per_second: int
+    settles: bool = False
+    has_short_time_outs: bool = True
+    """Half of the runs let their transactions time out after seconds."""
 
     @property
     def fault_count(self) -> int:
@@ -72,6 +75,23 @@ OLD_BROKER_FULL = replace(
     faults=dict.fromkeys(Fault, 2) | {Fault.EXECUTOR_KILL: 1, Fault.SECOND_RUN: 1, Fault.TARGET_KILL: 4},
     records_in_front=50_000,
     records_per_fault=30_000,
+)
+_ONE_SUCCESSOR = (Fault.WORKER_KILL, Fault.DRIVER_KILL, Fault.FREEZE_PAST_SUCCESSOR)
+"""Faults that leave a transaction open, and one run behind them, in time."""
+SETTLING = Size(
+    faults=dict.fromkeys(_ONE_SUCCESSOR, 30),
+    records_in_front=500_000,
+    records_per_fault=50_000,
+    live_per_second=200,
+    settles=True,
+    has_short_time_outs=False,
+)
+SMALL_SETTLING = replace(
+    SETTLING,
+    faults=dict.fromkeys(_ONE_SUCCESSOR, 2),
+    records_in_front=20_000,
+    records_per_fault=11_000,
+    live_per_second=100,
 )
 
 

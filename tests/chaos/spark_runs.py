@@ -29,6 +29,7 @@ flows:
     topics: [orders, ledger, ticker]
     lanes: LANES
     transaction.max.bytes: 1MiB
+    settle: SETTLE
 """
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -91,11 +92,13 @@ class Launcher:
     folder: Path
     lanes: int = 4
     standalone: StandaloneCluster | None = None
+    settles: bool = False
     started: list[SparkRun] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
-        self.flows_file.write_text(_FLOWS_YAML.replace("LANES", str(self.lanes)))
+        text = _FLOWS_YAML.replace("LANES", str(self.lanes)).replace("SETTLE", str(self.settles).lower())
+        self.flows_file.write_text(text)
 
     @property
     def flows_file(self) -> Path:

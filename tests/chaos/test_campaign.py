@@ -12,7 +12,7 @@ import pytest
 from causeway.lab.cluster import LabCluster
 from tests.chaos.campaign import BROKER_SETTINGS, Campaign
 from tests.chaos.proof import Proof
-from tests.chaos.schedule import OLD_BROKER, SMALL, Size
+from tests.chaos.schedule import OLD_BROKER, SMALL, SMALL_SETTLING, Size
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(1800)]
 
@@ -31,6 +31,13 @@ def test_every_kind_of_fault(lab_cluster: LabClusterFactory, tmp_path: Path) -> 
     assert sum(proof.faults.values()) == SMALL.fault_count
     assert proof.records > 100_000
     assert proof.hits > 0, "no fault found a transaction open: the campaign proves nothing"
+
+
+def test_with_settling_no_reader_sees_a_record_twice(lab_cluster: LabClusterFactory, tmp_path: Path) -> None:
+    proof = _play(lab_cluster, tmp_path, SMALL_SETTLING)
+    assert sum(proof.faults.values()) == SMALL_SETTLING.fault_count
+    assert proof.hits > 0, "no fault found a transaction open: the campaign proves nothing"
+    assert proof.repeats == 0
 
 
 def test_faults_on_an_older_target(lab_cluster: LabClusterFactory, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from causeway.brokers.owner import init_producer
 from causeway.core.batches import rebase
 from causeway.core.codecs import Codec
 from causeway.core.flow_state import run_record
+from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Appended, Beaten, EpochEnd, Fetched, FetchFrom, Refused
+from causeway.core.ports import Appended, Beaten, EpochEnd, Fetched, FetchFrom, OpenTransaction, Refused
 from causeway.core.producer import ProducerState
 from causeway.core.records import Record, encode_batch
 from tests.contract.conftest import TIMEOUT_MS, Bench, data
@@ -491,3 +492,129 @@ def test_one_claimed_lane_answers_for_all(bench: Bench):
     answers, found, positions = bench.run(work)
     assert all(isinstance(a, Appended) for a in answers)
     assert found == positions
+
+
+# settling: what anybody is told of a lane's transaction, and who may commit it
+
+
+def test_what_is_open_is_told_to_anybody(bench: Bench):
+    async def work():
+        bystander = await bench.client()
+        never = await bystander.open_transaction(bench.lane)
+        _, owner = await bench.claim()
+        empty = await bystander.open_transaction(bench.lane)
+        await bench.append(owner, bench.here, 3)
+        await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
+        held = ProducerState(owner.producer.producer_id, owner.producer.epoch)
+        found = await bystander.open_transaction(bench.lane)
+        await owner.end(commit=True)
+        await bench.settled(bystander, bench.here)
+        return never, empty, held, found, await bystander.open_transaction(bench.lane)
+
+    never, empty, held, found, after = bench.run(work)
+    assert (never, empty, after) == (None, None, None)
+    assert (found.producer_id, found.producer_epoch) == (held.producer_id, held.epoch)
+    assert found.partitions == {bench.here, TopicPartition("__consumer_offsets", _offsets_partition(found))}
+
+
+def _offsets_partition(found: OpenTransaction) -> int:
+    """Which of them is the group's is the cluster's choice."""
+    return next(tp.partition for tp in found.partitions if tp.topic == "__consumer_offsets")
+
+
+def test_only_transactions_of_version_2_may_be_settled(bench: Bench):
+    async def work():
+        return (await bench.client()).may_be_settled
+
+    assert bench.run(work) is bench.is_v2
+
+
+@pytest.fixture
+def v2(bench: Bench) -> Bench:
+    if not bench.is_v2:
+        pytest.skip("only v2 is settled")
+    return bench
+
+
+def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Bench):
+    async def work():
+        bystander = await v2.client()
+        _, owner = await v2.claim()
+        await v2.append(owner, v2.here, 3)
+        await owner.commit_positions(v2.group, {v2.here: v2.position(5, 3)})
+        found = await bystander.open_transaction(v2.lane)
+        asked = await bystander.settle(v2.lane, found)
+        ends = await v2.settled(bystander, v2.here)
+        position = await bystander.positions(v2.group, [v2.here], stable=True)
+        refused = await v2.append(owner, v2.here, 1)
+        with pytest.raises(Beaten):
+            await owner.commit_positions(v2.group, {v2.here: v2.position(9, 9)})
+        return asked, ends, position[v2.here], refused, await seen(v2, bystander, v2.here)
+
+    asked, ends, position, refused, found = v2.run(work)
+    assert asked
+    assert ends == (4, 4)
+    assert position == v2.position(5, 3)
+    assert refused.code == Code.INVALID_PRODUCER_EPOCH
+    assert found == [(Seen.DATA, 3), (Seen.MARKER, 1)]
+
+
+def test_an_owner_that_is_settled_while_it_commits_learns_the_next_epoch(v2: Bench):
+    async def work():
+        bystander = await v2.client()
+        _, owner = await v2.claim()
+        await v2.append(owner, v2.here, 3)
+        before = owner.producer.epoch
+        await bystander.settle(v2.lane, await bystander.open_transaction(v2.lane))
+        await v2.settled(bystander, v2.here)
+        await owner.end(commit=True)
+        return before, owner.producer.epoch, await v2.append(owner, v2.here, 1)
+
+    before, after, answer = v2.run(work)
+    assert after == before + 1
+    assert answer.base_offset == 4
+
+
+def test_what_somebody_ended_or_claimed_meanwhile_is_described_again(v2: Bench):
+    async def work():
+        bystander = await v2.client()
+        _, owner = await v2.claim()
+        await v2.append(owner, v2.here, 3)
+        found = await bystander.open_transaction(v2.lane)
+        await v2.claim()
+        asked = await bystander.settle(v2.lane, found)
+        return asked, await bystander.open_transaction(v2.lane), await seen(v2, bystander, v2.here)
+
+    assert v2.run(work) == (True, None, [(Seen.ABORTED, 3), (Seen.MARKER, 1)])
+
+
+def test_without_a_transaction_settling_is_refused_for_good(v2: Bench):
+    async def work():
+        bystander = await v2.client()
+        _, owner = await v2.claim()
+        nothing = OpenTransaction(owner.producer.producer_id, owner.producer.epoch, frozenset())
+        return await bystander.settle(v2.lane, nothing)
+
+    assert v2.run(work) is False
+
+
+def test_open_records_are_read_without_isolation_only(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await bench.append(owner, bench.here, 3)
+        wanted = {bench.here: FetchFrom(bench.topic_id, 0)}
+        with_it = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[bench.here]
+        without = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0, is_isolated=False))[
+            bench.here
+        ]
+        return [[h.record_count for h, _, _ in read_committed(a.records, (), 0)] for a in (with_it, without)]
+
+    assert bench.run(work) == [[], [3]]
+
+
+def test_a_topic_that_only_forgets_its_oldest_records_isnt_compacted(bench: Bench):
+    async def work():
+        target = await bench.client()
+        return await target.compacted([bench.topic]), await target.compacted(["never-made"])
+
+    assert bench.run(work) == (frozenset(), {"never-made"})

@@ -14,7 +14,7 @@ from causeway.core.batches import BatchHead, parse_head
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.ports import AppendAnswer, Appended, Refused
-from tests.simulation.coordinator import OFFSETS
+from tests.simulation.coordinator import OFFSETS, STATE_NAMES
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import SimNode
@@ -407,6 +407,44 @@ def _end(node: SimNode, request: Any, respond: Respond) -> None:
         )
 
 
+def _describe_transactions(node: SimNode, request: Any, respond: Respond) -> None:
+    coordinator, states = node.cluster.coordinator, []
+    for name in request.transactional_ids:
+        found = coordinator.known.get(name)
+        if not _is_coordinator(node):
+            states.append(Reply(error_code=int(Code.NOT_COORDINATOR)))
+        elif found is None:
+            states.append(Reply(error_code=int(Code.TRANSACTIONAL_ID_NOT_FOUND)))
+        else:
+            topics: dict[str, list[int]] = {}
+            for tp in found.partitions:
+                topics.setdefault(tp.topic, []).append(tp.partition)
+            states.append(
+                Reply(
+                    error_code=0,
+                    transaction_state=STATE_NAMES[found.state],
+                    producer_id=found.producer_id,
+                    producer_epoch=found.epoch,
+                    topics=[Reply(topic=t, partitions=p) for t, p in topics.items()],
+                )
+            )
+    respond(Reply(transaction_states=states))
+
+
+def _describe_configs(node: SimNode, request: Any, respond: Respond) -> None:
+    results = []
+    for resource in request.resources:
+        topic = node.cluster.topics.get(resource.resource_name)
+        results.append(
+            Reply(
+                resource_name=resource.resource_name,
+                error_code=0 if topic else int(Code.UNKNOWN_TOPIC_OR_PARTITION),
+                configs=[Reply(name="cleanup.policy", value=topic.cleanup_policy)] if topic else [],
+            )
+        )
+    respond(Reply(results=results))
+
+
 def _add_partitions(node: SimNode, request: Any, respond: Respond) -> None:
     topics = request.v3_and_below_topics
     partitions = [TopicPartition(t.name, p) for t in topics for p in t.partitions]
@@ -559,6 +597,8 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "AppendRequest": _produce,
     "InitProducerIdRequest": _init,
     "EndTxnRequest": _end,
+    "DescribeTransactionsRequest": _describe_transactions,
+    "DescribeConfigsRequest": _describe_configs,
     "AddPartitionsToTxnRequest": _add_partitions,
     "AddOffsetsToTxnRequest": _add_offsets,
     "TxnOffsetCommitRequest": _commit_offsets,

@@ -28,6 +28,7 @@ class Topic:
     name: str
     topic_id: UUID
     partitions: list[TopicPartition]
+    cleanup_policy: str = "delete"
 
 
 @dataclass(slots=True)
@@ -118,6 +119,7 @@ class SimCluster:
         self.on_send: Callable[[Process, Any, int, int], None] = lambda *_: None
         self.on_answer: Callable[[Process, Any, Any], None] = lambda *_: None
         self.on_complete: Callable[[], None] = lambda: None
+        self.on_prepare: Callable[[list[TopicPartition], bool], None] = lambda *_: None
         self.on_cut: Callable[[TopicPartition, int], None] = lambda *_: None
         self.unclean: set[TopicPartition] = set()
         self._waiting: dict[TopicPartition, list[tuple[int, int, Callable[[bool], None]]]] = {}

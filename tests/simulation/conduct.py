@@ -4,7 +4,7 @@ Some rules of the protocol guard against the same harm as others do, so that bre
 harms nobody. Here each is checked by itself, on what clients send.
 
     C1  all appends of one transaction to one broker use one connection (R4)
-    C2  one transaction per epoch
+    C2  one transaction per epoch: who has ended one appends no more in its epoch
     C3  the position is read behind the claim, in front of the first append
     C4  a started task claims once: who was beaten doesn't claim back (R7)
     C5  behind a claim the flow's state is read again, in front of the first append
@@ -22,7 +22,7 @@ from tests.simulation.history import Broken
 class Conduct:
     def __init__(self) -> None:
         self._connections: dict[tuple[int, int, int], int] = {}
-        self._ended: set[tuple[int, int]] = set()
+        self._ended: set[tuple[object, int, int]] = set()
         self._claims: dict[object, int] = {}
         self._asked: dict[object, set[str]] = {}
 
@@ -47,18 +47,18 @@ class Conduct:
         elif name == "ListOffsetsRequest" and request.topics[0].name == FLOWS_TOPIC:
             asked.add("state")
         elif name == "EndTxnRequest":
-            self._ended.add((request.producer_id, request.producer_epoch))
+            self._ended.add((task, request.producer_id, request.producer_epoch))
         elif name == "AppendRequest":
-            self._produced(request, node, connection)
+            self._produced(task, request, node, connection)
             if "position" not in asked:
                 raise Broken(f"C3: {task} appends without having read the position behind its claim")
             if "state" not in asked:
                 raise Broken(f"C5: {task} appends without having read the flow's state behind its claim")
 
-    def _produced(self, request: Any, node: int, connection: int) -> None:
+    def _produced(self, task: object, request: Any, node: int, connection: int) -> None:
         head = parse_head(memoryview(bytes(next(iter(request.batches.values())))))
         epoch = (head.producer_id, head.producer_epoch)
-        if epoch in self._ended:
+        if (task, *epoch) in self._ended:
             raise Broken(
                 f"C2: producer {epoch[0]} appends in epoch {epoch[1]}, whose transaction it has ended"
             )

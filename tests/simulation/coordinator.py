@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 EMPTY, ONGOING = "empty", "ongoing"
 PREPARE_COMMIT, PREPARE_ABORT = "prepare commit", "prepare abort"
 COMPLETE_COMMIT, COMPLETE_ABORT = "complete commit", "complete abort"
+STATE_NAMES = {
+    EMPTY: "Empty",
+    ONGOING: "Ongoing",
+    PREPARE_COMMIT: "PrepareCommit",
+    PREPARE_ABORT: "PrepareAbort",
+    COMPLETE_COMMIT: "CompleteCommit",
+    COMPLETE_ABORT: "CompleteAbort",
+}
 _PREPARING = (PREPARE_COMMIT, PREPARE_ABORT)
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 
@@ -182,6 +190,7 @@ class Coordinator:
     ) -> None:
         is_retry = not found.is_pending and found.epoch == epoch + 1 and found.producer_id == producer_id
         rolled = found.previous_producer_id == producer_id and epoch == self._cluster.most_epochs
+        rolled = rolled and found.epoch == 0  # else somebody has claimed since
         is_retry = is_retry or (rolled and found.state in (COMPLETE_COMMIT, COMPLETE_ABORT))
         state = found.state
         if found.producer_id != producer_id and not is_retry:
@@ -231,6 +240,7 @@ class Coordinator:
             found.last_epoch = found.epoch if epoch != found.epoch else -1
             found.epoch = epoch
             self._loop.note(lambda: f"{found.state} {found.name} epoch {epoch}: {_names(found)}")
+            self._cluster.on_prepare(list(found.partitions), commit)
             then()
             self._send_markers(found)
 

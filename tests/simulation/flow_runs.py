@@ -72,6 +72,7 @@ class SimWorker:
         if result.outcome != "done":
             self._source.wire.disconnect()
             self._target.wire.disconnect()
+        world.settled += sum(row.settled_records for row in result.rows)
         self.process.task = None
         self.is_busy = self.is_taken = False
         world.loop.note(

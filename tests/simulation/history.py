@@ -111,6 +111,8 @@ class Mirror:
         self.was_cut = False
         """Lost its tail; no position has been committed since that agrees with it."""
         self.position_when_cut: Position | None = None
+        self.settled_at: Position | None = None
+        """The position when records were committed that it may not know yet."""
         self._begin()
 
     @property

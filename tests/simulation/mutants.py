@@ -23,13 +23,16 @@ from causeway.brokers import owner as owner_module
 from causeway.brokers.owner import WireOwner
 from causeway.core import round_plan
 from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
+from causeway.core.settled_tail import TailComparison
 from causeway.flows import fence as fence_module
 from causeway.flows.lane import run as run_module
 from causeway.flows.lane import survey as survey_module
 from causeway.flows.lane.copying import LaneCopy
+from causeway.flows.lane.settle import Settling
 from causeway.flows.lane.stream import Stream
 from causeway.flows.lane.survey import Survey
 from causeway.flows.lane.tail import TailCheck
+from tests.simulation.scenario import Scenario, scenario_of, settling_anyway_scenario_of
 from tests.simulation.seeds import Outcome, play
 
 MOST_SEEDS = 1_000
@@ -42,6 +45,7 @@ class Mutant:
     patches: Patches
     seed: int
     """The first that finds it; looked for anew if it doesn't any more."""
+    scenario_of: Callable[[int], Scenario] = scenario_of
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -174,6 +178,34 @@ def _mirror_at_rest_is_trusted() -> list[Any]:
     return [patch.object(round_plan, "_target_has_turned", lambda _: False)]
 
 
+def _count_the_tail() -> list[Any]:
+    """Settled without a look; then as many records of the source as lie there, whatever they are."""
+    return [
+        *_settle_unseen(),
+        patch.object(TailComparison, "_is_next_verbatim", lambda *_: False),
+        patch.object(TailComparison, "_compare", _taken_unseen),
+    ]
+
+
+def _taken_unseen(self: TailComparison, ours: Any, theirs: Any, epoch: int) -> None:
+    self._taken.append(theirs)
+    self._epoch = epoch
+
+
+def _settle_unseen() -> list[Any]:
+    async def trust(self: Settling, *_: Any) -> bool:
+        return True
+
+    return [patch.object(Settling, "_is_proved", trust)]
+
+
+def _settled_tail_is_trusted() -> list[Any]:
+    async def trust(self: TailCheck, grounds: Any, tp: Any) -> None:
+        grounds[tp].target_next = grounds[tp].target_end
+
+    return [patch.object(TailCheck, "_take_settled", trust)]
+
+
 MUTANTS = {
     "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
     "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
@@ -193,6 +225,15 @@ MUTANTS = {
     "prove the last run": Mutant(
         "after an election the last run isn't read again", _last_run_is_trusted, 3584
     ),
+    "compare, don't count": Mutant(
+        "a settled tail is counted, not compared", _count_the_tail, 6, settling_anyway_scenario_of
+    ),
+    "prove, then settle": Mutant(
+        "what is open is committed without a look at it", _settle_unseen, 6, settling_anyway_scenario_of
+    ),
+    "a settled tail moves the position": Mutant(
+        "what was settled is passed over", _settled_tail_is_trusted, 5, settling_anyway_scenario_of
+    ),
     "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
 }
 
@@ -201,7 +242,7 @@ def find(mutant: Mutant, *, most: int = MOST_SEEDS, with_conduct: bool = True) -
     """The first failing seed, the known one tried first."""
     with mutant.at_work():
         for seed in (mutant.seed, *range(most)):
-            outcome = play(seed, with_conduct=with_conduct)
+            outcome = play(seed, with_conduct=with_conduct, scenario_of=mutant.scenario_of)
             if seed % 50 == 0:
                 gc.collect()
             if outcome.failure is not None:

@@ -35,6 +35,7 @@ class Trouble(StrEnum):
     OTHER_LANES = auto()
 
 
+_SETTLING_SHARE = 0.4
 _RARE = {
     Trouble.FOREIGN_WRITER,
     Trouble.FOREIGN_TRANSACTION,
@@ -65,6 +66,9 @@ class Scenario:
     repeats: float
     weather: Weather
     source_transactions: float
+    settles: bool = False
+    has_one_successor: bool = False
+    """No run takes over from one that is at work."""
     troubles: list[tuple[float, Trouble]] = field(default_factory=list)
 
 
@@ -91,7 +95,40 @@ def scenario_of(seed: int) -> Scenario:
         source_transactions=random.choice((0.0, 0.3, 0.9)),
     )
     made.troubles = _troubles(random, seconds)
+    made.settles = Random(seed * 104_729 + 3).random() < _SETTLING_SHARE
+    if not made.is_v2 and any(trouble is Trouble.TARGET_UNCLEAN for _, trouble in made.troubles):
+        made.settles = False  # nothing is settled there, and v1 has trouble enough of its own
     return made
+
+
+def settling_scenario_of(seed: int) -> Scenario:
+    """Workers die, connections break, and each time one successor comes in time: what settling is for."""
+    random = Random(seed * 15_485_863 + 11)
+    made = scenario_of(seed)
+    made.is_v2 = made.settles = made.has_one_successor = True
+    made.repeats, made.timeout_ms = 0.0, 60_000
+    made.weather.late = made.weather.again = made.weather.silent = 0.0
+    made.transaction_seconds = random.choice((0.05, 0.2, 0.5))
+    kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
+    made.troubles = _kills(random, made.seconds, kinds)
+    return made
+
+
+def settling_anyway_scenario_of(seed: int) -> Scenario:
+    """The same in a world where everything else goes wrong, too."""
+    random = Random(seed * 32_452_843 + 7)
+    made = scenario_of(seed)
+    made.is_v2 = made.settles = True
+    made.transaction_seconds = max(made.transaction_seconds, 0.1)
+    if any(trouble is Trouble.FENCE for _, trouble in made.troubles):
+        made.weather.again = 0.0  # a fence that is said again behind its lift stands, and rightly
+    made.troubles = sorted(made.troubles + _kills(random, made.seconds, (Trouble.KILL_WORKER,)))
+    return made
+
+
+def _kills(random: Random, seconds: float, kinds: tuple[Trouble, ...]) -> list[tuple[float, Trouble]]:
+    times = sorted(random.uniform(0.3, seconds) for _ in range(random.randint(2, 10)))
+    return [(at, random.choice(kinds)) for at in times]
 
 
 def _weather(random: Random) -> Weather:

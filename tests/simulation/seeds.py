@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.scenario import Scenario, scenario_of
@@ -14,6 +15,9 @@ class Outcome:
     scenario: Scenario
     failure: str | None
     records: int
+    repeats: int
+    """Records that a `read_uncommitted` reader saw once more."""
+    settled: int
     checks: int
     events: int
     parked: tuple[str, ...]
@@ -26,7 +30,13 @@ class Outcome:
         return f"seed {self.scenario.seed}: {what}"
 
 
-def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcome:
+def play(
+    seed: int,
+    *,
+    trace: bool = False,
+    with_conduct: bool = True,
+    scenario_of: Callable[[int], Scenario] = scenario_of,
+) -> Outcome:
     """`with_conduct=False`: only what readers see, positions and the map are looked at."""
     scenario = scenario_of(seed)
     world = World(scenario, with_conduct=with_conduct)
@@ -46,6 +56,8 @@ def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcom
         scenario=scenario,
         failure=failure,
         records=world.records,
+        repeats=world.repeats(),
+        settled=world.settled,
         checks=world.checks,
         events=world.loop.events,
         parked=tuple(str(p.reason) for p in world.runs[-1].parked.values()) if world.runs else (),
@@ -53,8 +65,9 @@ def play(seed: int, *, trace: bool = False, with_conduct: bool = True) -> Outcom
     )
 
 
-def told(outcome: Outcome, *, lines: int = 25) -> str:
+def told(outcome: Outcome, *, lines: int = 25, scenario_of: Callable[[int], Scenario] = scenario_of) -> str:
     """A failed seed with the end of its trace: it is played once more, because tracing costs time."""
-    trace = play(outcome.scenario.seed, trace=True).trace[-lines:]
-    again = f"python -m tests.simulation.replay {outcome.scenario.seed} --all"
+    trace = play(outcome.scenario.seed, trace=True, scenario_of=scenario_of).trace[-lines:]
+    world = scenario_of.__name__.removesuffix("scenario_of").strip("_").replace("_", "-") or "any"
+    again = f"python -m tests.simulation.replay {outcome.scenario.seed} --all --world {world}"
     return "\n".join([str(outcome), str(outcome.scenario), *trace, again])

@@ -13,4 +13,6 @@ def test_without_this_rule_a_seed_fails(name):
     mutant = MUTANTS[name]
     found = find(mutant)
     assert found is not None, f"no seed sees that {mutant.rule}"
-    assert play(found.scenario.seed).failure is None, "that seed fails with the rule as well"
+    assert play(found.scenario.seed, scenario_of=mutant.scenario_of).failure is None, (
+        "that seed fails with the rule as well"
+    )

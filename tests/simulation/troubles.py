@@ -234,6 +234,7 @@ def retention(world: World) -> None:
     if random.random() < 0.3:
         mirror = world.target.logs[target]
         mirror.retain_from(random.randint(mirror.start, max(mirror.start, mirror.last_stable)))
+        world.trimmed_mirrors.add(target)
         return
     before = log.start
     log.retain_from(random.randint(log.start, max(log.start, log.last_stable)))

@@ -80,6 +80,14 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
     }
 
 
+async def topic_settings(wire: Wire, names: Sequence[str]) -> Mapping[str, Mapping[str, str] | None]:
+    """In force; None: this user may not see them. A topic that isn't there is left out.
+
+    :raises Unreachable: no answer, or one that says nothing.
+    """
+    return await _settings(wire, _TOPIC, names)
+
+
 async def wait_until_known(wire: Wire, nodes: Sequence[int], topic: str, partitions: int) -> None:
     """Until every broker knows all leaders: a coordinator that doesn't would refuse a new topic.
 

@@ -6,12 +6,13 @@ are values; a leader that moved is forgotten, so that the next question finds th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 
+from causeway.brokers.inspection import topic_settings
 from causeway.brokers.wire import Wire
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
@@ -49,12 +50,28 @@ class WireLogReader:
         self.wire = wire
 
     def fetch(
-        self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
+        self,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_bytes: int,
+        max_wait_ms: int,
+        is_isolated: bool = True,
     ) -> Awaitable[dict[TopicPartition, FetchAnswer]]:
+        isolation = READ_COMMITTED if is_isolated else READ_UNCOMMITTED
         started: Awaitable[dict[TopicPartition, FetchAnswer]] = (
-            self.wire.network.selector.call_soon_with_future(self._fetch, wanted, max_bytes, max_wait_ms)
+            self.wire.network.selector.call_soon_with_future(
+                self._fetch, wanted, max_bytes, max_wait_ms, isolation
+            )
         )
         return started
+
+    async def compacted(self, topics: Collection[str]) -> frozenset[str]:
+        settings = await topic_settings(self.wire, sorted(topics))
+        return frozenset(
+            name
+            for name in topics
+            if (found := settings.get(name)) is None or found.get("cleanup.policy") != "delete"
+        )
 
     async def _fetch(
         self,

@@ -37,7 +37,7 @@ from causeway.core.position import Position
 from causeway.core.producer import ProducerState
 from causeway.core.rights import Operation
 
-_V2 = 2
+V2 = 2
 _IMPOSSIBLE_TIMEOUT_MS = 0
 _PRODUCE_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
@@ -79,7 +79,7 @@ class WireOwner:
         self.producer = producer
         self._pinned: dict[int, Any] = {}
         self._joined: set[TopicPartition] = set()
-        self._is_v2 = wire.transaction_version >= _V2
+        self._is_v2 = wire.transaction_version >= V2
         self._line: Future = Future().success(None)
 
     def append(

@@ -10,7 +10,8 @@ from kafka.protocol.consumer import OffsetFetchRequest
 
 from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
-from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
+from causeway.brokers.owner import PASSING, V2, WireOwner, check_claim_right, init_producer, raise_for
+from causeway.brokers.settling import commit_for_owner, describe_transaction
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
@@ -21,7 +22,16 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import Run, decode_run, map_partition
-from causeway.core.ports import Appended, Fetched, FetchFrom, Owner, Refused, Unreachable, Unsettled
+from causeway.core.ports import (
+    Appended,
+    Fetched,
+    FetchFrom,
+    OpenTransaction,
+    Owner,
+    Refused,
+    Unreachable,
+    Unsettled,
+)
 from causeway.core.position import ForeignPosition, Position, parse_position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
@@ -229,6 +239,16 @@ class WireTarget(WireLogReader):
     async def check_claim_right(self, transactional_id: str) -> None:
         """:raises NotAuthorized: a real claim would be refused; this one changes nothing."""
         await check_claim_right(self.wire, transactional_id)
+
+    @property
+    def may_be_settled(self) -> bool:
+        return self.wire.transaction_version >= V2
+
+    async def open_transaction(self, transactional_id: str) -> OpenTransaction | None:
+        return await describe_transaction(self.wire, transactional_id)
+
+    async def settle(self, transactional_id: str, transaction: OpenTransaction) -> bool:
+        return await commit_for_owner(self.wire, transactional_id, transaction)
 
     async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:
         producer = await init_producer(self.wire, transactional_id, timeout_ms)

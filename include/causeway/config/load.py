@@ -70,6 +70,7 @@ def _flow(name: str, model: FlowModel) -> Flow:
             transaction_seconds=model.transaction_seconds,
             fetch_bytes=min(model.transaction_bytes, CopyLimits().fetch_bytes),
         ),
+        settle=model.settle,
     )
 
 

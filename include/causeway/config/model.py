@@ -112,6 +112,7 @@ class FlowModel(_Strict):
     transaction_seconds: Annotated[DurationSeconds, Field(ge=0.1, le=30)] = Field(
         default=5.0, alias="transaction.max.time"
     )
+    settle: bool = False
     schedule: Annotated[str, AfterValidator(_schedule)] | None = None
     follow: bool = False
     run_for: Annotated[DurationSeconds, Field(ge=1, le=86_400)] | None = None

@@ -43,6 +43,8 @@ class Flow:
     """For topics that Causeway creates; None: the target broker's default."""
     config_properties_exclude: tuple[str, ...]
     limits: CopyLimits
+    settle: bool = False
+    """Keep what a dead worker left open, where it is proved right, so that default readers see no repeats."""
 
     @property
     def group(self) -> str:

@@ -215,6 +215,16 @@ def tail_unmapped(flow: str, assignment: Assignment, target_next: int, end: int)
     )
 
 
+def tail_unproved(flow: str, assignment: Assignment, target_next: int, cause: str) -> Parked:
+    pair = assignment.pair
+    return Parked(
+        ParkReason.TARGET_TAIL_UNPROVED,
+        f"this flow's own records on {pair.target} from offset {target_next} on aren't shown to be those of "
+        f"{pair.source}: {cause}",
+        f"look at both with kafka-dump-log.sh, then {adopt_remedy(flow, pair.source)}",
+    )
+
+
 def position_lost(flow: str, assignment: Assignment) -> Parked:
     pair = assignment.pair
     return Parked(

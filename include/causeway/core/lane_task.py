@@ -47,6 +47,8 @@ class LaneTask:
     map_partitions: int
     limits: CopyLimits
     assignments: tuple[Assignment, ...]
+    settles: bool = False
+    """Whether a dead owner's transaction is committed, where it is proved right, instead of aborted."""
 
 
 class ParkReason(StrEnum):
@@ -60,6 +62,7 @@ class ParkReason(StrEnum):
     SOURCE_GAP = "records gone from the source before they were copied"
     SOURCE_CORRUPT = "corrupt batch on the source"
     TARGET_RECREATED = "target topic deleted or recreated"
+    TARGET_TAIL_UNPROVED = "the target's last records can't be proved equal to the source's"
     TARGET_TAIL_UNMAPPED = "target lost its tail and the map doesn't reach there"
     REFUSED = "batch refused by the target"
     NOT_AUTHORIZED = "not authorized"
@@ -92,6 +95,8 @@ class PartitionRow:
     """By reason."""
     aborted_records: int = 0
     """Of earlier attempts: default readers saw them once more than others."""
+    settled_records: int = 0
+    """Of earlier attempts too, but kept: nobody sees them twice."""
     recopied_from: int | None = None
     """Source offset from which a lost tail of the target was copied again."""
     parked: Parked | None = None

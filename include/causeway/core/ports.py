@@ -15,7 +15,7 @@ What an implementation promises
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -109,11 +109,32 @@ class Appended:
 AppendAnswer = Appended | Refused
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """What a lane's id has open, as its coordinator tells it to anybody."""
+
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
 class LogReader(Protocol):
     def fetch(
-        self, wanted: Mapping[TopicPartition, FetchFrom], *, max_bytes: int, max_wait_ms: int
+        self,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_bytes: int,
+        max_wait_ms: int,
+        is_isolated: bool = True,
     ) -> Awaitable[dict[TopicPartition, FetchAnswer]]:
-        """Read with isolation `read_committed`, asked now; empty answers are left in."""
+        """Read with isolation `read_committed`, asked now; empty answers are left in.
+
+        Without isolation what is open is read, too, and nothing tells what was aborted.
+        """
+        ...
+
+    async def compacted(self, topics: Collection[str]) -> frozenset[str]:
+        """Those whose cleaner takes records out of the middle, and those whose settings may not be seen."""
         ...
 
     async def epoch_ends(
@@ -197,6 +218,20 @@ class Target(LogReader, Protocol):
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, list[int] | Refused]:
         """The ids of producers that have a transaction open there."""
+        ...
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Whether each transaction has an epoch of its own (v2): nothing late can join the next one."""
+        ...
+
+    async def open_transaction(self, transactional_id: str) -> OpenTransaction | None: ...
+
+    async def settle(self, transactional_id: str, transaction: OpenTransaction) -> bool:
+        """Commit it in its owner's place. False: refused, and asking again wouldn't help.
+
+        True says no more than that: whoever wants to know describes it again, or claims.
+        """
         ...
 
     async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:

@@ -105,13 +105,14 @@ def repack(
             base_sequence=base_sequence,
         ),
         record_count=len(frames),
-        segments=_segments(frames),
+        segments=segments_of(frames),
         first_timestamp=frames[0].timestamp_ms,
         max_timestamp=max(frame.timestamp_ms for frame in frames),
     )
 
 
-def _segments(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:
+def segments_of(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:
+    """Runs of (first offset, count) without holes."""
     runs: list[tuple[int, int]] = []
     for frame in frames:
         first, count = runs[-1] if runs else (0, 0)

@@ -1,7 +1,8 @@
 """What a run did, folded from its lanes' rows: the numbers that somebody trusts at four in the morning.
 
 Records, bytes and batches are of committed transactions only. `repeats` are records of aborted
-attempts: readers without isolation saw them once more than everybody else.
+attempts: readers without isolation saw them once more than everybody else. `settled` are records of
+attempts that died and were kept: nobody saw those again.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class PartitionReport:
     """Counted since this run began."""
     repeats_in_all: int = 0
     """Since the flow began, from the committed position: no killed run can lose the count."""
+    settled: int = 0
+    """Of `records`: left open by a worker that died, and kept."""
     recopied_from: int | None = None
     parked: dict[str, str] | None = None
     later: str = ""
@@ -115,6 +118,7 @@ class RunReport:
             "repacked": repacked,
             "repeats": sum(p.repeats for p in self.partitions.values()),
             "repeats_in_all": sum(p.repeats_in_all for p in self.partitions.values()),
+            "settled": sum(p.settled for p in self.partitions.values()),
             "rounds": self.rounds,
             "transactions": self.transactions,
             "doubts": self.doubts,
@@ -143,6 +147,7 @@ class RunReport:
         mine.size_bytes += row.size_bytes
         mine.verbatim_batches += row.verbatim_batches
         mine.repeats += row.aborted_records
+        mine.settled += row.settled_records
         for why, count in row.repacked_batches.items():
             mine.repacked_batches[why] = mine.repacked_batches.get(why, 0) + count
         if row.recopied_from is not None:

@@ -97,12 +97,14 @@ def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
     """One prefix covers all mirrors; names that stay as they are have to be named one by one."""
     is_prefix = isinstance(flow.naming, PrefixNaming)
     names = [flow.naming.target_topic("")] if is_prefix else [flow.naming.target_topic(t) for t in topics]
-    uses = (
+    uses = [
         (Operation.CREATE, "make the mirrors"),
         (Operation.WRITE, "append to them"),
         (Operation.READ, "commit positions in them, and prove that nobody else wrote there"),
         (Operation.ALTER, "give a mirror more partitions when its source got more"),
-    )
+    ]
+    if flow.settle:
+        uses.append((Operation.DESCRIBE_CONFIGS, "see that they aren't compacted, and may be settled"))
     return [
         NeededRight(
             side="target", resource="topic", name=name, operation=operation, why=why, is_prefix=is_prefix

@@ -85,6 +85,7 @@ def plan_tasks(
             map_partitions=map_partitions,
             limits=flow.limits,
             assignments=tuple(_assignment(f) for f in members),
+            settles=flow.settle,
         )
         for lane, members in by_size
     )

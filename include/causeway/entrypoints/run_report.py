@@ -23,7 +23,7 @@ REPORTS_VARIABLE = "CAUSEWAY_REPORTS"
 SHOWN_TOPICS = 40
 KEPT_LINES = 20
 KEPT_CHARACTERS = 160
-_NUMBERS = ("records", "bytes", "verbatim", "repeats", "lag", "rounds", "transactions", "seconds")
+_NUMBERS = ("records", "bytes", "verbatim", "repeats", "settled", "lag", "rounds", "transactions", "seconds")
 
 
 def report_path(flow: str, run_id: str, attempt: int) -> Path:
@@ -83,11 +83,15 @@ def report_lines(report: Report) -> Iterator[str]:
     yield f"batches: {report['verbatim']:,} verbatim, {_repacked(report['repacked'])}"
     yield (
         f"generation {report['generation']}; lag {report['lag']:,}; "
-        f"default readers saw {report['repeats']:,} records again"
+        f"default readers saw {report['repeats']:,} records again{_settled(report['settled'])}"
     )
     if report["partitions"]:
         yield from _by_topic(report["partitions"]).splitlines()
     yield from left_out_lines(report)
+
+
+def _settled(records: int) -> str:
+    return f", {records:,} of dead workers were kept" if records else ""
 
 
 def _repacked(reasons: Mapping[str, int]) -> str:

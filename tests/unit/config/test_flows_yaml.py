@@ -15,6 +15,7 @@ from causeway.config.load import load_flows
 from causeway.core.errors import UnknownName
 from causeway.core.flow import CopyLimits, Start
 from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.core.rights import Operation, needed_rights
 
 SHIPPED = Path(__file__).parents[3] / "include" / "flows.yaml"
 LEAST = """\
@@ -72,6 +73,7 @@ COMMENTED = {
     "replication.factor",
     "transaction.max.bytes",
     "transaction.max.time",
+    "settle",
     "groups",
     "groups.exclude",
     "sync.group.offsets.enabled",
@@ -87,6 +89,7 @@ def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> 
     assert flow.lanes == 16
     assert flow.replication_factor is None
     assert flow.limits == CopyLimits()
+    assert not flow.settle
     assert len(flow.config_properties_exclude) == 6
     assert r"min\.insync\.replicas" in flow.config_properties_exclude
     assert deployment.groups["a"] == FlowGroups(
@@ -113,6 +116,13 @@ def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> 
 )
 def test_start_is_a_moment_with_its_zone(tmp_path: Path, text: str, start: Start) -> None:
     assert with_key(tmp_path, f"start: {text}").flow("a").start == start
+
+
+def test_settling_is_said_per_flow_and_costs_a_look_at_the_mirrors_settings(tmp_path: Path) -> None:
+    settling, other = with_key(tmp_path, "settle: true").flow("a"), loaded(tmp_path, LEAST).flow("a")
+    assert (settling.settle, other.settle) == (True, False)
+    (more,) = set(needed_rights(settling, ["orders"])) - set(needed_rights(other, ["orders"]))
+    assert (more.side, more.operation, more.name) == ("target", Operation.DESCRIBE_CONFIGS, "sf.")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,16 @@ def test_the_report_is_json_with_sums_that_match_its_rows():
     run = report()
     run.fold(
         [
-            result(row(source_from=0, source_next=60, records=50, verbatim_batches=4, aborted_records=2)),
+            result(
+                row(
+                    source_from=0,
+                    source_next=60,
+                    records=50,
+                    verbatim_batches=4,
+                    aborted_records=2,
+                    settled_records=7,
+                )
+            ),
             result(
                 row(B, source_from=0, source_next=9, records=9, repacked_batches={"holes": 2}, parked=PARKED)
             ),
@@ -140,7 +149,7 @@ def test_the_report_is_json_with_sums_that_match_its_rows():
         2,
     )
     assert (told["records"], told["lag"], told["verbatim"], told["repacked"]) == (59, 131, 4, {"holes": 2})
-    assert (told["repeats"], told["repeats_in_all"]) == (2, 12)
+    assert (told["repeats"], told["repeats_in_all"], told["settled"]) == (2, 12, 7)
     assert told["parked"] == [
         {
             "source": "orders-1",

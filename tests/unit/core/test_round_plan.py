@@ -154,6 +154,10 @@ def test_a_task_holds_all_that_a_lane_is_told():
     assert task.transactional_id == f"causeway.f.{task.lane}"
     assert (task.map_topic, task.map_partitions) == ("causeway-offset-map.sf.internal", 8)
     assert task.limits == LIMITS
+    assert not task.settles
+    waiting = [facts(3, end=130)]
+    (settling,) = plan_tasks(replace(FLOW, settle=True), 42, waiting, now_ms=NOW_MS, map_partitions=8)
+    assert settling.settles
     (assignment,) = task.assignments
     assert (assignment.end, assignment.start, assignment.known) == (130, StartAt(offset=9, epoch=1), False)
     assert assignment.pair == facts(3).pair

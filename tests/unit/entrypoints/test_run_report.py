@@ -44,6 +44,13 @@ def parked(number: int, facts: str = "a record of somebody else") -> tuple[Topic
     return partition("orders", number, parked=why)
 
 
+def test_what_readers_saw_twice_and_what_was_kept_instead_is_one_line() -> None:
+    lines = list(report_lines(report(partition("orders", 0, repeats=5, settled=1_200))))
+    said = "generation 7; lag 2; default readers saw 5 records again"
+    assert f"{said}, 1,200 of dead workers were kept" in lines
+    assert said in list(report_lines(report(partition("orders", 0, repeats=5))))
+
+
 def test_topics_are_summed_over_their_partitions_and_the_busiest_comes_first() -> None:
     lines = list(
         report_lines(

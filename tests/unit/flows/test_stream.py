@@ -1,6 +1,7 @@
 """One partition's way through a lane: what counts, and when."""
 
 import struct
+from dataclasses import replace
 from uuid import UUID
 
 import google_crc32c
@@ -11,6 +12,8 @@ from causeway.core.flow import CopyLimits
 from causeway.core.identity import Pair, TopicPartition
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
 from causeway.core.ports import Fetched, FetchFrom
+from causeway.core.position import Position
+from causeway.core.settled_tail import SettledBatch, SettledTail
 from causeway.flows.lane.stream import Sent, Stream
 from causeway.flows.lane.survey import Ground
 
@@ -30,6 +33,18 @@ TASK = LaneTask(
     map_partitions=8,
     limits=CopyLimits(),
     assignments=(),
+)
+
+POSITION = Position(
+    source_next=100,
+    target_next=40,
+    source_topic_id=UUID(int=1),
+    target_topic_id=UUID(int=2),
+    source_epoch=5,
+    target_epoch=2,
+    generation=9,
+    producer_id=3,
+    time_ms=0,
 )
 
 
@@ -250,3 +265,47 @@ def test_what_can_not_be_joined_goes_one_by_one_in_its_old_order():
     for base in (100, 101, 102):
         head, _ = it.next_batch()
         assert (head.base_offset, it.small_neighbours(head)) == (base, [])
+
+
+SETTLED = SettledTail([SettledBatch(((100, 2), (104, 3)), 40, 11, 15, 6, 300)], 8, 4, 1)
+
+
+def settled_stream():
+    made = stream(at=109)
+    ground = Ground(
+        assignment=made.assignment,
+        position=replace(POSITION, records=10, aborted_records=2),
+        source_next=100,
+        source_epoch=5,
+        target_next=40,
+        target_end=46,
+        target_epoch=2,
+        leader_epoch=8,
+        log_start=0,
+        aborted_seen=5,
+    )
+    ground.take(SETTLED)
+    return Stream(ground, made.row, TASK, now_ms=0)
+
+
+def test_what_was_settled_moves_the_position_and_gets_its_run_before_anything_is_appended():
+    at = settled_stream()
+    assert at.has_news
+    (run,) = at.runs.build(at.target_epoch)
+    assert (run.source_first, run.target_first, run.segments) == (100, 40, ((2, 2), (3, 0)))
+    assert (run.target_epoch, run.source_epoch) == (8, 6)
+    position = at.next_position(TASK, producer_id=4, time_ms=6)
+    assert (position.source_next, position.target_next) == (107, 45)
+    assert (position.source_epoch, position.target_epoch) == (6, 8)
+    assert (position.records, position.aborted_records) == (15, 6)  # those in front of it were passed
+
+
+def test_settled_records_count_once_and_aborted_ones_behind_them_wait_for_an_append():
+    at = settled_stream()
+    at.committed(at.next_position(TASK, producer_id=4, time_ms=6))
+    row = at.row
+    assert (row.records, row.settled_records, row.aborted_records) == (5, 5, 4)
+    assert (row.source_from, row.source_next) == (100, 107)
+    at.txn.touched, at.txn.records = True, 3
+    at.committed(at.next_position(TASK, producer_id=4, time_ms=6))
+    assert (row.records, row.settled_records, row.aborted_records) == (8, 5, 5)

@@ -334,12 +334,15 @@ class LaneCopy:
         if news:
             await self._learn_epochs([s for s in news if s.txn.touched])
             await self._append_map(news)
-            positions = self._positions(news)
+            positions, writer = self._positions(news), self._owner.producer.producer_id
             await self._owner.commit_positions(self._task.group, positions)
             await self._owner.end(commit=True)
             self.transactions += 1
             for stream in news:
                 stream.committed(positions[stream.target])
+            if self._task.settles and self._owner.producer.producer_id != writer:
+                # Whose records are ours is told by the positions: the next task names the new one first.
+                raise Doubt(f"the epochs of producer {writer} have run out")
         self._transaction_bytes = 0
         self._transaction_began = self._clock.monotonic()
 

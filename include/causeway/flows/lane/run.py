@@ -1,6 +1,6 @@
 """One lane, from the question who may run to the last commit.
 
-    who may run -> look -> claim -> who may run -> position -> copy, commit, copy, commit, ...
+    who may run -> look -> [settle] -> claim -> who may run -> position -> copy, commit, copy, commit, ...
 
 There is one recovery rule: whatever leaves an outcome unknown ends the task. The next task begins at
 the top and reads what is true. A task that was beaten never claims back; only a new task claims.
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from causeway.core.flow_state import FlowState
 from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
-from causeway.core.ports import Beaten, Clock, Doubt, Source, Target, Unreachable, Unsettled
+from causeway.core.ports import Beaten, Clock, Doubt, Owner, Source, Target, Unreachable, Unsettled
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.hanging import Hanging
+from causeway.flows.lane.settle import Settling
 from causeway.flows.lane.stream import Stream
 from causeway.flows.lane.survey import Rows, Survey
 from causeway.flows.lane.tail import TailCheck
@@ -56,6 +57,10 @@ class _Lane:
         seen = await survey.look(task.assignments, stable=False)
         if not seen:
             return "done", ""
+        settling = None
+        if task.settles:
+            settling = Settling(task, self._source, self._target, self._clock, self._rows)
+            await settling.settle(seen)
         owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
         if (end := await self._may_not_run()) is not None:
             return end
@@ -67,16 +72,28 @@ class _Lane:
             # Looked at again: until the claim, a predecessor went on from what was seen in front of it.
             await hanging.settle_positions(await survey.look(assignments, stable=False))
             grounds = await survey.look(assignments, stable=True)
+        if settling is not None:
+            settling.count(seen, grounds)
         await hanging.settle_map()
-        await TailCheck(task, self._target, owner, self._clock, self._rows).settle_ends(grounds)
+        tail_check = TailCheck(task, self._target, owner, self._clock, self._rows, settling)
+        await tail_check.settle_ends(grounds)
         streams = [
             Stream(ground, self._rows[tp], task, self._clock.time_ms()) for tp, ground in grounds.items()
         ]
         self._copy = LaneCopy(task, self._source, self._target, owner, self._clock, streams)
-        if any(ground.differs_from_committed for ground in grounds.values()):
+        is_news = any(ground.differs_from_committed for ground in grounds.values())
+        if self._says_who_writes(streams, owner) or is_news:
             await self._copy.commit()  # position first (R2)
         await self._copy.run()
         return "done", ""
+
+    def _says_who_writes(self, streams: list[Stream], owner: Owner) -> bool:
+        """Whose records are proved, if this lane dies, is decided by the producer that the position names."""
+        for stream in streams if self._task.settles else ():
+            stream.is_due |= (
+                stream.position is None or stream.position.producer_id != owner.producer.producer_id
+            )
+        return self._task.settles and any(stream.is_due for stream in streams)
 
     async def _may_not_run(self) -> tuple[Outcome, str] | None:
         state = await self._target.flow_state(self._task.flow)

@@ -19,6 +19,7 @@ from causeway.core.offset_map import RunBuilder
 from causeway.core.ports import Fetched, FetchFrom
 from causeway.core.position import Position
 from causeway.core.repack import JOINED_BYTES, is_small
+from causeway.core.settled_tail import SettledTail
 from causeway.flows.lane.survey import Ground
 
 
@@ -49,6 +50,10 @@ class InTransaction:
     size_bytes: int = 0
     verbatim: int = 0
     repacked: dict[str, int] = field(default_factory=dict)
+    settled: int = 0
+    """Of `records`: those that lay there already."""
+    aborted: int = 0
+    """Aborted records in front of those."""
 
 
 class Stream:
@@ -81,6 +86,23 @@ class Stream:
         self._flow = task.flow
         row.source_from = row.source_next = self.consumed
         row.recopied_from = ground.recopied_from
+        if ground.settled is not None:
+            self._keep(ground.settled)
+
+    def _keep(self, tail: SettledTail) -> None:
+        """What an earlier owner appended counts as if this one had, and gets its runs in the map."""
+        for batch in tail.batches:
+            self.runs.add(
+                batch.segments,
+                TargetOffset(batch.target_first),
+                batch.first_timestamp_ms,
+                batch.last_timestamp_ms,
+                batch.source_epoch,
+            )
+            self.txn.size_bytes += batch.size_bytes
+        self.txn.records = self.txn.settled = tail.records
+        self.txn.aborted = tail.aborted_in_front
+        self.row.source_from = int(tail.batches[0].segments[0][0])
 
     @property
     def wants_more(self) -> bool:
@@ -210,7 +232,8 @@ class Stream:
     def _repeated_now(self) -> int:
         """Aborted records count once their tail lies behind us: a tail that the next owner reads again,
         because nothing was appended behind it, would be counted again."""
-        return self.aborted_seen if self.txn.records else 0
+        appended = self.txn.records > self.txn.settled
+        return self.txn.aborted + (self.aborted_seen if appended else 0)
 
     @property
     def has_news(self) -> bool:
@@ -229,8 +252,9 @@ class Stream:
         row.verbatim_batches += txn.verbatim
         for why, count in txn.repacked.items():
             row.repacked_batches[why] = row.repacked_batches.get(why, 0) + count
-        if repeated := self._repeated_now:
-            row.aborted_records += repeated
+        row.settled_records += txn.settled
+        row.aborted_records += self._repeated_now
+        if txn.records > txn.settled:
             self.aborted_seen = 0
         if txn.touched:
             self.target_end += 1  # our own marker

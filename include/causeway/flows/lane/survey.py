@@ -28,6 +28,7 @@ from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
 from causeway.core.ports import LogEnd, Refused, Source, Target
 from causeway.core.position import Position
 from causeway.core.rights import Side
+from causeway.core.settled_tail import SettledTail
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class Ground:
     """Of the target's leader now."""
     aborted_seen: int = 0
     recopied_from: int | None = None
+    settled: SettledTail | None = None
+    """Behind the position, and proved: what it has to be moved over before anything is appended."""
 
     @property
     def target(self) -> TopicPartition:
@@ -57,6 +60,22 @@ class Ground:
     def leader_changed(self) -> bool:
         """The position was written under another leader: its last run has to be proved again."""
         return self.position is not None and self.position.target_epoch != self.leader_epoch
+
+    @property
+    def writers(self) -> set[int]:
+        """Whom the position names. Not the -1 of one that was rebuilt: that is any plain producer's."""
+        p = self.position
+        return {p.producer_id} if p is not None and p.producer_id >= 0 else set()
+
+    def take(self, settled: SettledTail) -> None:
+        last = settled.batches[-1]
+        self.settled = settled
+        self.source_next, self.target_next = (
+            SourceOffset(settled.source_next),
+            TargetOffset(settled.target_next),
+        )
+        self.source_epoch, self.target_epoch = last.source_epoch, settled.target_epoch
+        self.aborted_seen = settled.aborted_behind
 
     @property
     def differs_from_committed(self) -> bool:

@@ -7,7 +7,7 @@ end means a transaction that nobody closed: ours (its marker was lost) is closed
 
 from __future__ import annotations
 
-from causeway.core.batches import CorruptBatch
+from causeway.core.batches import BatchHead, CorruptBatch
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
@@ -18,10 +18,12 @@ from causeway.core.lane_rules import (
     run_in_front_of,
     run_up_to,
     tail_unmapped,
+    tail_unproved,
     target_recreated,
 )
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
 from causeway.core.ports import Clock, Doubt, FetchAnswer, Fetched, FetchFrom, Owner, Refused, Target
+from causeway.flows.lane.settle import Settling, Unproved
 from causeway.flows.lane.survey import Ground, Rows
 
 _FETCH_BYTES = 8 << 20
@@ -33,9 +35,19 @@ _CLOSING_TRIES = 5
 class TailCheck:
     """Reads the tails of a claimed lane's partitions to their ends."""
 
-    def __init__(self, task: LaneTask, target: Target, owner: Owner, clock: Clock, rows: Rows) -> None:
+    def __init__(
+        self,
+        task: LaneTask,
+        target: Target,
+        owner: Owner,
+        clock: Clock,
+        rows: Rows,
+        settling: Settling | None = None,
+    ) -> None:
         self._task, self._target, self._owner = task, target, owner
-        self._clock, self._rows = clock, rows
+        self._clock, self._rows, self._settling = clock, rows, settling
+        self._to_prove: list[TopicPartition] = []
+        """Partitions that hold visible records of this lane's own behind the position."""
 
     async def settle_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Make each ground's `target_end` certain; park what isn't ours."""
@@ -43,6 +55,8 @@ class TailCheck:
         await self._prove_last_records({tp: g for tp, g in grounds.items() if g.leader_changed})
         for tp in [tp for tp in grounds if self._rows[tp].parked]:
             del grounds[tp]
+        if self._settling is not None:
+            self._park_trimmed(grounds)
         reading = {
             tp: max(_tail_start(ground), ground.log_start)
             for tp, ground in grounds.items()
@@ -60,6 +74,35 @@ class TailCheck:
                 await self._clock.sleep(_PAUSE_SECONDS)
             if fruitless > _FRUITLESS_READS:
                 raise Doubt(f"the tail of {next(iter(reading))} can't be read to its end")
+        for tp in self._to_prove:
+            await self._take_settled(grounds, tp)
+
+    def _may_be_settled(self, head: BatchHead, ground: Ground) -> bool:
+        if self._settling is None or ground.position is None:
+            return False
+        return head.producer_id in _producers(ground, self._owner) | self._settling.seen_producers
+
+    def _park_trimmed(self, grounds: dict[TopicPartition, Ground]) -> None:
+        """Behind the last record lies its marker; what lay behind that and was deleted can't be proved."""
+        for tp, ground in list(grounds.items()):
+            if ground.position is None or ground.recopied_from is not None:
+                continue
+            if ground.log_start > ground.target_next + 1:
+                cause = f"its log begins at {ground.log_start}"
+                self._rows[tp].parked = tail_unproved(
+                    self._task.flow, ground.assignment, ground.target_next, cause
+                )
+                del grounds[tp]
+
+    async def _take_settled(self, grounds: dict[TopicPartition, Ground], tp: TopicPartition) -> None:
+        """What was settled and has no position yet: proved, or nothing goes on there."""
+        assert self._settling is not None
+        ground = grounds[tp]
+        try:
+            ground.take(await self._settling.prove(ground, _producers(ground, self._owner)))
+        except Unproved as cause:
+            self._rows[tp].parked, self._rows[tp].later = cause.parked, "" if cause.parked else str(cause)
+            del grounds[tp]
 
     async def _close_hanging(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Also where nothing lies behind the last record: if only a marker was lost, the next transaction's
@@ -167,6 +210,10 @@ class TailCheck:
         try:
             for head, _, seen in read_committed(answer.records, answer.aborted, reading[tp]):
                 if seen is Seen.DATA:
+                    if self._may_be_settled(head, ground):
+                        self._to_prove.append(tp)
+                        reading[tp] = ground.target_end
+                        return None
                     at = max(head.base_offset, reading[tp])
                     return foreign_data(
                         self._task.flow, ground.assignment, at, had_position=ground.position is not None
@@ -231,10 +278,7 @@ def _tail_start(ground: Ground) -> int:
 
 
 def _producers(ground: Ground, owner: Owner) -> set[int]:
-    ours = {owner.producer.producer_id}
-    if ground.position is not None:
-        ours.add(ground.position.producer_id)
-    return ours
+    return {owner.producer.producer_id} | ground.writers
 
 
 def _foreign_transaction(tp: TopicPartition, last_stable: int, holders: list[int]) -> Parked:

@@ -1,0 +1,116 @@
+"""A target's tail beside its source: equal record by record, or not proved."""
+
+import pytest
+
+from causeway.core.batches import LOG_APPEND_TIME_BIT, parse_head
+from causeway.core.codecs import Codec
+from causeway.core.records import Record, encode_batch
+from causeway.core.settled_tail import Differs, SettledBatch, SettledTail, TailComparison
+from tests.simulation.partition_log import sealed
+
+
+def batch(base, records, *, codec=Codec.NONE, epoch=3):
+    """As it lies in a log: offsets from `base` on, by a leader of `epoch`."""
+    data = bytearray(encode_batch(records, codec=codec, producer_id=7, producer_epoch=1, base_sequence=0))
+    data[:8], data[12:16] = base.to_bytes(8, "big"), epoch.to_bytes(4, "big")
+    view = memoryview(bytes(data))
+    return parse_head(view), view
+
+
+def records(*numbers, late=0):
+    return [Record(i, 1_000 + n + late, b"k", b"v%d" % n, ((b"h", None),)) for i, n in enumerate(numbers)]
+
+
+def comparison(*source, source_next=100, target_next=40):
+    made = TailComparison(source_next=source_next, target_next=target_next)
+    for each in source:
+        made.offer(*each)
+    return made
+
+
+def test_a_batch_that_crossed_verbatim_is_equal():
+    made = comparison(batch(100, records(1, 2, 3), codec=Codec.GZIP))
+    there = batch(40, records(1, 2, 3), codec=Codec.GZIP, epoch=9)
+    assert made.advance(*there)
+    assert made.tail.batches == [
+        SettledBatch(((100, 3),), 40, 1_001, 1_003, source_epoch=3, size_bytes=there[0].size_bytes)
+    ]
+    assert (made.tail.source_next, made.tail.target_next, made.tail.target_epoch) == (103, 43, 9)
+
+
+def test_a_joined_batch_remembers_the_holes_between_its_sources():
+    made = comparison(batch(100, records(1)), batch(103, records(2, 3)))
+    assert made.advance(*batch(40, records(1, 2, 3)))
+    assert made.tail.batches[0].segments == ((100, 1), (103, 2))
+
+
+def test_another_codec_is_no_difference():
+    made = comparison(batch(100, records(1, 2), codec=Codec.GZIP))
+    assert made.advance(*batch(40, records(1, 2)))
+
+
+def test_the_edge_of_both_positions_may_lie_inside_a_batch():
+    made = comparison(batch(98, records(8, 9, 1, 2)), source_next=100, target_next=40)
+    assert made.advance(*batch(39, records(9, 1, 2)))
+    assert made.tail.batches[0].segments == ((100, 2),)
+    assert (made.tail.batches[0].target_first, made.tail.target_next) == (40, 42)
+
+
+def test_a_source_batch_that_goes_on_behind_the_tail_waits():
+    made = comparison(batch(100, records(1, 2, 3)))
+    assert made.advance(*batch(40, records(1, 2)))
+    assert made.advance(*batch(42, records(3)))
+    assert (made.tail.source_next, made.tail.records) == (103, 3)
+
+
+def test_more_of_the_source_is_asked_for_until_the_batch_is_complete():
+    made, there = comparison(batch(100, records(1))), batch(40, records(1, 2))
+    assert not made.advance(*there)
+    assert made.tail.batches == []
+    made.offer(*batch(101, records(2)))
+    assert made.advance(*there)
+    assert made.tail.records == 2
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        ([records(1)[0], Record(1, 1_002, b"k", b"v4", ((b"h", None),))], "content"),
+        (records(1, 2, late=5), "timestamp"),
+        ([Record(0, 1_001, b"k", b"v1"), *records(2)], "content"),
+        ([Record(0, 1_001, b"k", None, ((b"h", None),)), *records(2)], "content"),
+        (records(2, 1), "timestamp"),
+    ],
+    ids=["value", "timestamp", "headers", "null", "order"],
+)
+def test_as_many_records_that_differ_prove_nothing(theirs, said):
+    made = comparison(batch(100, records(1, 2)))
+    with pytest.raises(Differs, match=said):
+        made.advance(*batch(40, theirs))
+    assert made.tail.batches == []
+
+
+def test_equal_bytes_with_other_timestamps_differ():
+    """A batch's records are deltas from its head."""
+    made = comparison(batch(100, records(1, 2)))
+    with pytest.raises(Differs, match="target offset 40 isn't the one at source offset 100: its timestamp"):
+        made.advance(*batch(40, [Record(r.offset, r.timestamp_ms + 5, r.key, r.value, r.headers)
+                                 for r in records(1, 2)]))  # fmt: skip
+
+
+def test_append_times_of_the_source_are_the_records_own_on_the_target():
+    head, view = batch(100, records(1, 2))
+    payload = bytes(view[61:])
+    stamped = memoryview(
+        sealed(100, 3, payload, LOG_APPEND_TIME_BIT, (1, 1_001, 5_000), (-1, -1, -1), head.record_count)
+    )
+    made = comparison((parse_head(stamped), stamped))
+    own = [Record(r.offset, 5_000, r.key, r.value, r.headers) for r in records(1, 2)]
+    assert made.advance(*batch(40, own))
+
+
+def test_of_several_batches_the_last_one_says_where_to_go_on():
+    tail = SettledTail(
+        [SettledBatch(((5, 2),), 9, 1, 2, 0, 10), SettledBatch(((8, 1), (12, 3)), 20, 1, 2, 0, 10)]
+    )
+    assert (tail.records, tail.source_next, tail.target_next) == (6, 15, 24)
