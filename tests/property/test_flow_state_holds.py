@@ -15,6 +15,7 @@ from causeway.core.flow_state import (
     clusters_record,
     fence_record,
     fold,
+    lift_record,
     pair_record,
     run_record,
 )
@@ -24,7 +25,8 @@ small = st.integers(0, 40)
 events = st.lists(
     st.one_of(
         st.tuples(st.just("run"), flows, small),
-        st.tuples(st.just("fence"), flows, st.booleans()),
+        st.tuples(st.just("fence"), flows, st.none()),
+        st.tuples(st.just("lift"), flows, st.just(0) | small),
         st.tuples(st.just("alive"), flows, st.booleans()),
         st.tuples(st.just("pair"), flows, st.sampled_from(["sf.a", "sf.b"])),
         st.tuples(st.just("clusters"), flows, small),
@@ -40,9 +42,10 @@ def record_of(event, state, offset):
         case "run":
             return run_record(flow, state, holder="h", run_id=f"r{offset}", lanes=detail, at_ms=offset)
         case "fence":
-            return fence_record(
-                flow, fenced=detail, by="b", because="c", most_lanes=state.most_lanes, at_ms=offset
-            )
+            return fence_record(flow, by="b", because="c", most_lanes=state.most_lanes, at_ms=offset)
+        case "lift":
+            stands = state.fence.generation if state.fence is not None and not detail else detail
+            return lift_record(flow, lifts=stands, by="b", because="c", at_ms=offset)
         case "alive":
             return alive_record(flow, generation=state.generation, ended=detail, at_ms=offset)
         case "pair":
@@ -83,12 +86,13 @@ def test_compaction_by_key_loses_nothing(history, data):
 def test_a_fence_stands_until_its_lift_and_lanes_and_generations_only_grow(history):
     log, _ = written(history)
     states: dict[str, FlowState] = {}
-    for record, (kind, flow, detail) in zip(log, history, strict=True):
+    for record, (kind, flow, _) in zip(log, history, strict=True):
         before = states.get(flow, FlowState())
         states = fold(states, record)
         now = states[flow]
-        is_lift = kind == "fence" and not detail
-        assert now.fence is not None or before.fence is None or is_lift
+        assert now.fence is not None or before.fence is None or kind == "lift"
         assert now.most_lanes >= before.most_lanes
-        assert now.generation == (record.offset if kind in ("run", "fence") else before.generation)
+        lifted = kind == "lift" and before.fence is not None and now.fence is None
+        is_turn = kind in ("run", "fence") or lifted
+        assert now.generation == (record.offset if is_turn else before.generation)
         assert now.running is None or now.running.generation == now.generation

@@ -264,9 +264,8 @@ class Fencing:
                 await self._target.wire.connect()
                 if not fenced:
                     world.is_fenced = False
-                await fence_module._write_turn(
-                    self._target, self.clock, world.flow_now(), fenced=fenced, by="test", because="test"
-                )
+                write = fence_module.write_and_claim if fenced else fence_module.write_the_lift
+                await write(self._target, self.clock, world.flow_now(), by="test", because="test")
             except (Unreachable, Doubt, Beaten, ClusterUnreachable):
                 self._target.wire.disconnect()
                 await self.clock.sleep(0.3)

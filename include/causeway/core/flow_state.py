@@ -5,15 +5,18 @@ work must stop: a run that begins, a fence, a lift. The offset of a flow's newes
 generation. Records are plain (no transaction): being appended is what counts, not who appended.
 
 Invariants
-    A. A fence stands until a lift; a run's own record never lifts it.
+    A. A fence stands until a lift that names it. A run's own record never lifts it; nor does a lift that
+       was sent for an older fence and arrives late, on a connection that its sender has long given up.
     B. `most_lanes` never shrinks: a fence has to claim every lane that the flow ever had.
     C. Signs of life and ends of runs name the generation they belong to; they open nothing.
-    D. Keys make the topic compactable without losing any of this: one per flow and kind.
+    D. Keys make the topic compactable without losing any of this: one per flow and kind; one for each lift,
+       or a late one would take the place of the one that counts.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
@@ -23,7 +26,7 @@ from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-Kind = Literal["run", "alive", "ended", "fence", "pairs", "clusters"]
+Kind = Literal["run", "alive", "ended", "fence", "lift", "pairs", "clusters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +132,9 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return replace(state, alive=Alive(_int(value["generation"]), _int(value["at_ms"])))
         case "ended":
             return replace(state, ended=_int(value["generation"]))
-        case "fence":
-            return _with_fence(state, value, Generation(record.offset))
+        case "fence" | "lift":
+            turned = _with_fence if kind == "fence" else _with_lift
+            return turned(state, value, Generation(record.offset))
         case "pairs":
             return replace(state, pairs={**state.pairs, str(value["target_topic"]): _pair(value)})
         case "clusters":
@@ -170,15 +174,14 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
         because=str(value["because"]),
         since_ms=_int(value["at_ms"]),
     )
-    lifts = value.get("lifts")
-    if not value["fenced"] and lifts is not None and (state.fence is None or state.fence.generation != lifts):
-        return state  # it lifts another fence than the one that stands
-    return replace(
-        state,
-        generation=generation,
-        fence=fence if value["fenced"] else None,
-        most_lanes=max(state.most_lanes, _int(value["most_lanes"])),
-    )
+    lanes = max(state.most_lanes, _int(value["most_lanes"]))
+    return replace(state, generation=generation, fence=fence, most_lanes=lanes)
+
+
+def _with_lift(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
+    if state.fence is None or state.fence.generation != _int(value["lifts"]):
+        return state  # the fence that it names doesn't stand any more
+    return replace(state, generation=generation, fence=None)
 
 
 def _pair(value: dict[str, object]) -> KnownPair:
@@ -215,12 +218,15 @@ def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tupl
     return _record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
 
 
-def fence_record(
-    flow: str, *, fenced: bool, by: str, because: str, most_lanes: int, at_ms: int, lifts: int | None = None
-) -> tuple[bytes, bytes]:
-    """A fence (`fenced`) or its lift; `lifts` is the generation of the only fence that it may lift."""
-    value: dict[str, object] = {"fenced": fenced, "by": by, "because": because}
-    return _record("fence", flow, {**value, "lifts": lifts, "most_lanes": most_lanes, "at_ms": at_ms})
+def fence_record(flow: str, *, by: str, because: str, most_lanes: int, at_ms: int) -> tuple[bytes, bytes]:
+    value = {"by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms}
+    return _record("fence", flow, value)
+
+
+def lift_record(flow: str, *, lifts: int, by: str, because: str, at_ms: int) -> tuple[bytes, bytes]:
+    """`lifts` is the generation of the only fence that it lifts."""
+    key, body = _record("lift", flow, {"lifts": lifts, "by": by, "because": because, "at_ms": at_ms})
+    return key + f"/{lifts}".encode(), body
 
 
 def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
@@ -240,7 +246,7 @@ def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, byte
     return _record("clusters", flow, {"source": source, "target": target})
 
 
-def _record(kind: Kind, flow: str, value: dict[str, object]) -> tuple[bytes, bytes]:
+def _record(kind: Kind, flow: str, value: Mapping[str, object]) -> tuple[bytes, bytes]:
     body = json.dumps({"v": _VERSION, **value}, separators=(",", ":"))
     return f"{_VERSION}/{kind}/{flow}".encode(), body.encode()
 

@@ -23,7 +23,7 @@ from causeway.core.position import Position
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
 from causeway.flows.fence import claim_all_lanes
 from causeway.flows.internal_topics import create_internal_topics
-from causeway.flows.ownership import remember_clusters, write_fence
+from causeway.flows.ownership import remember_clusters, write_fence, write_lift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ async def _adopt(
     epoch = await _check_offset(clusters, pair, source_offset)
     target, clock = clusters.target, clusters.network
     create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
-    generation = await write_fence(target, clock, flow, fenced=True, by=by, because=because)
+    generation = await write_fence(target, clock, flow, by=by, because=because)
     try:
         await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
         if state.source_cluster_id is None:
@@ -93,7 +93,7 @@ async def _adopt(
         return await _commit(flow, clusters, pair, source_offset, epoch, generation)
     finally:  # also if it failed: else the next try would take the fence for somebody else's
         if state.fence is None:
-            await write_fence(target, clock, flow, fenced=False, by=by, because=because, lifts=generation)
+            await write_lift(target, clock, flow, lifts=generation, by=by, because=because)
 
 
 async def _pair(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:

@@ -7,6 +7,7 @@ matters: the other way round, a worker between its look and its claim could take
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
@@ -19,7 +20,7 @@ from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.ports import Beaten, Clock, Doubt, Unreachable
 from causeway.flows.internal_topics import create_internal_topics
-from causeway.flows.ownership import write_fence
+from causeway.flows.ownership import refuse_fenced, write_fence, write_lift
 
 _TRIES = 10
 _PAUSE_SECONDS = 0.5
@@ -37,15 +38,20 @@ class FenceOutcome:
 
 def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
     """Needs the target only: the source may be gone."""
-    return _turn(flow, target, fenced=True, by=by, because=because)
+    return _turn(flow, target, lambda at, clock: write_and_claim(at, clock, flow, by=by, because=because))
 
 
 def lift_fence(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
-    """Open the flow again. Who lifts says that writing is right again."""
-    return _turn(flow, target, fenced=False, by=by, because=because)
+    """Open the flow again. Who lifts says that writing is right again.
+
+    :raises FlowFenced: somebody has fenced it again meanwhile; that fence isn't the one that was lifted.
+    """
+    return _turn(flow, target, lambda at, clock: write_the_lift(at, clock, flow, by=by, because=because))
 
 
-def _turn(flow: Flow, endpoint: ClusterEndpoint, *, fenced: bool, by: str, because: str) -> FenceOutcome:
+def _turn(
+    flow: Flow, endpoint: ClusterEndpoint, write: Callable[[WireTarget, Clock], Awaitable[FenceOutcome]]
+) -> FenceOutcome:
     probe(endpoint)
     network = Network()
     target = WireTarget(Wire(endpoint, network))
@@ -53,7 +59,7 @@ def _turn(flow: Flow, endpoint: ClusterEndpoint, *, fenced: bool, by: str, becau
         network.run(target.wire.connect)
         existing = frozenset(network.run(lambda: target.wire.topics(None)))
         create_internal_topics(flow, ClusterAdmin(endpoint), existing)
-        return network.run(lambda: _write_turn(target, network, flow, fenced=fenced, by=by, because=because))
+        return network.run(lambda: write(target, network))
     except (Unreachable, Doubt) as trouble:
         raise ClusterUnreachable(
             f"fence of {flow.name}",
@@ -65,19 +71,37 @@ def _turn(flow: Flow, endpoint: ClusterEndpoint, *, fenced: bool, by: str, becau
         network.close()
 
 
-async def _write_turn(
-    target: WireTarget, clock: Clock, flow: Flow, *, fenced: bool, by: str, because: str
+async def write_and_claim(
+    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
 ) -> FenceOutcome:
+    """Also where a fence stands: somebody may be about to lift that one."""
     before = await target.flow_state(flow.name)
-    generation = int(before.generation)
-    changed = (before.fence is not None) != fenced
-    if changed or fenced:  # a fence is said again: somebody may be about to lift the one that stands
-        generation = await write_fence(target, clock, flow, fenced=fenced, by=by, because=because)
-    claimed = 0
-    if fenced:
-        claimed = await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+    generation = await write_fence(target, clock, flow, by=by, because=because)
+    claimed = await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
     return FenceOutcome(
-        flow=flow.name, fenced=fenced, generation=generation, lanes_claimed=claimed, changed=changed
+        flow=flow.name,
+        fenced=True,
+        generation=generation,
+        lanes_claimed=claimed,
+        changed=before.fence is None,
+    )
+
+
+async def write_the_lift(
+    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
+) -> FenceOutcome:
+    state = await target.flow_state(flow.name)
+    stood = state.fence
+    if stood is not None:
+        await write_lift(target, clock, flow, lifts=stood.generation, by=by, because=because)
+        state = await target.flow_state(flow.name)
+        refuse_fenced(flow.name, state)
+    return FenceOutcome(
+        flow=flow.name,
+        fenced=False,
+        generation=state.generation,
+        lanes_claimed=0,
+        changed=stood is not None,
     )
 
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from causeway.brokers.target_log import WireTarget
 from causeway.core.errors import FlowFenced, FlowHeld, Superseded
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, Run, alive_record, clusters_record, fence_record, run_record
+from causeway.core.flow_state import (
+    FlowState,
+    Run,
+    alive_record,
+    clusters_record,
+    fence_record,
+    lift_record,
+    run_record,
+)
 from causeway.core.identity import Generation
 from causeway.core.instants import rfc3339
 from causeway.core.naming import FLOWS_TOPIC
@@ -119,26 +127,23 @@ async def sign_of_life(
     await target.append_plain(FLOWS_TOPIC, key, value)
 
 
-async def write_fence(
-    target: WireTarget,
-    clock: Clock,
-    flow: Flow,
-    *,
-    fenced: bool,
-    by: str,
-    because: str,
-    lifts: int | None = None,
-) -> Generation:
+async def write_fence(target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str) -> Generation:
     state = await target.flow_state(flow.name)
     key, value = fence_record(
         flow.name,
-        fenced=fenced,
         by=by,
         because=because,
         most_lanes=max(state.most_lanes, flow.lanes),
         at_ms=clock.time_ms(),
-        lifts=lifts,
     )
+    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+
+
+async def write_lift(
+    target: WireTarget, clock: Clock, flow: Flow, *, lifts: int, by: str, because: str
+) -> Generation:
+    """Of the fence of that generation, and of no other."""
+    key, value = lift_record(flow.name, lifts=lifts, by=by, because=because, at_ms=clock.time_ms())
     return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
 
 

@@ -14,6 +14,7 @@ from causeway.core.flow_state import (
     clusters_record,
     fence_record,
     fold,
+    lift_record,
     pair_record,
     run_record,
 )
@@ -32,8 +33,12 @@ def alive(generation, *, ended=False, at_ms=2_000):
     return alive_record("f", generation=generation, ended=ended, at_ms=at_ms)
 
 
-def fence(*, fenced=True, most_lanes=0):
-    return fence_record("f", fenced=fenced, by="eve", because="failover", most_lanes=most_lanes, at_ms=3_000)
+def fence(*, most_lanes=0):
+    return fence_record("f", by="eve", because="failover", most_lanes=most_lanes, at_ms=3_000)
+
+
+def lift(generation):
+    return lift_record("f", lifts=generation, by="eve", because="it was a drill", at_ms=4_000)
 
 
 def folded(*records, first_offset=10):
@@ -57,7 +62,7 @@ def test_the_generation_is_the_offset_of_the_newest_turn():
     assert after(run()).generation == 10
     assert after(run(), run()).generation == 11
     assert after(run(), fence()).generation == 11
-    assert after(run(), fence(), fence(fenced=False)).generation == 12
+    assert after(run(), fence(), lift(11)).generation == 12
 
 
 def test_what_is_no_turn_leaves_the_generation_alone():
@@ -80,12 +85,12 @@ def test_a_run_never_lifts_a_fence():
 
 
 def test_only_a_lift_opens_a_fence():
-    assert after(fence(), run(), fence(fenced=False)).fence is None
+    assert after(fence(), run(), lift(10)).fence is None
 
 
-@pytest.mark.parametrize("turn", [fence(), fence(fenced=False)])
-def test_a_fence_and_its_lift_end_the_run_before_them(turn):
-    state = after(run(), turn)
+@pytest.mark.parametrize("turns", [[run(), fence()], [fence(), run(), lift(10)]])
+def test_a_fence_and_its_lift_end_the_run_before_them(turns):
+    state = after(*turns)
     assert state.run is not None
     assert state.running is None
 
@@ -157,7 +162,8 @@ def test_each_kind_and_each_pair_has_a_key_of_its_own_and_two_runs_share_one():
     ]
     assert len(set(keys)) == len(keys)
     assert run()[0] == run(holder="bob", at_ms=5)[0]
-    assert fence()[0] == fence(fenced=False)[0]
+    assert fence()[0] == fence(most_lanes=7)[0]
+    assert lift(1)[0] != lift(2)[0]
 
 
 def test_folding_leaves_the_states_before_as_they_were():
@@ -242,15 +248,18 @@ def test_another_number_of_lanes_is_never_forgotten():
     assert (only_the_last.lanes_varied, only_the_last.most_lanes) == (True, 16)
 
 
-def test_a_lift_that_names_another_fence_lifts_nothing():
-    """Who fenced for a while must not open what somebody else has closed since."""
-    ours = fence_record("f", fenced=True, by="adopt", because="a", most_lanes=4, at_ms=1)
-    theirs = fence_record("f", fenced=True, by="eve", because="failover", most_lanes=4, at_ms=2)
-    lift = fence_record("f", fenced=False, by="adopt", because="a", most_lanes=4, at_ms=3, lifts=0)
-    states = {}
-    for offset, (key, value) in enumerate((ours, theirs, lift)):
-        states = fold(states, LogRecord(offset, 0, key, value))
+def test_a_lift_lifts_the_fence_that_it_names_and_no_other():
+    """It may arrive when somebody has long fenced the flow again."""
+    state = after(fence(), lift(10), fence(), lift(10))
+    assert state.fence is not None
+    assert state.fence.generation == state.generation == 12
 
-    assert states["f"].fence is not None
-    assert states["f"].fence.by == "eve"
-    assert states["f"].generation == 1
+
+def test_a_late_lift_does_not_take_the_place_of_the_one_that_counts():
+    log = [fence(), lift(10), fence(), lift(12), lift(10)]
+    newest = {key: offset for offset, (key, _) in enumerate(log, 10)}
+    states = {}
+    for offset, (key, value) in enumerate(log, 10):
+        if newest[key] == offset:
+            states = fold(states, LogRecord(offset, 0, key, value))
+    assert states["f"].fence is None
