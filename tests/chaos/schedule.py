@@ -123,7 +123,7 @@ CHAOS = Size(
         Fault.LINK_CUT: 10,
     },
     records_in_front=2_200_000,
-    records_per_fault=92_000,
+    records_per_fault=93_000,
     live_per_second=200,
 )
 _CHAOS_RECORDS = 20_000_000
