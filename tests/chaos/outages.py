@@ -87,7 +87,8 @@ def move_leaders(ground: Ground) -> None:
 
 def silence_link(ground: Ground) -> None:
     assert ground.links is not None
-    name, seconds = ground.fate.choice(ground.links.names), ground.fate.uniform(1, 15)
+    name = ground.fate.choice(ground.links.names)
+    seconds = ground.fate.uniform(1, ground.size.longest_silence_seconds)
     ground.note(f"no byte between the mirror and {name} for {seconds:.1f} s")
     ground.links.silence(name, seconds)
 

@@ -39,6 +39,8 @@ class Size:
     records_in_front: int
     records_per_fault: int
     live_per_second: int
+    longest_silence_seconds: float = 15.0
+    """Of a link; requests are given up after 30."""
 
     @property
     def fault_count(self) -> int:
@@ -125,6 +127,7 @@ CHAOS = Size(
     records_in_front=2_200_000,
     records_per_fault=93_000,
     live_per_second=200,
+    longest_silence_seconds=45.0,
 )
 _CHAOS_RECORDS = 20_000_000
 """At least, on the source at the end: an eighth goes into transactions, a quarter of which is aborted."""
