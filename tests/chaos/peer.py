@@ -27,6 +27,7 @@ from tests.chaos.writers import TOPICS
 
 _QUIET_SECONDS = 3.0
 _STUCK_SECONDS = 90.0
+_MOST_RESTARTS = 3
 _DRAINED_SECONDS = 60.0
 _ENDING_SECONDS = 60.0
 _PAST_SESSION_SECONDS = 12.0
@@ -57,7 +58,10 @@ class PeerCampaign(Ground):
                 seen, since = now, time.monotonic()
             return self.committed.records >= wanted and time.monotonic() - since > _QUIET_SECONDS
 
-        self._wait_for_progress(is_quiet)
+        try:
+            self._wait_for_progress(is_quiet)
+        except TookTooLong as stuck:  # what it has lost won't come: counted at the end
+            self.note(str(stuck))
 
     # a ground's parts
 
@@ -102,7 +106,7 @@ class PeerCampaign(Ground):
     def _wait_for_progress(self, is_so: Callable[[], bool]) -> None:
         """One that stands still is started again, as an operator would; that is counted."""
         seen, since = -1, time.monotonic()
-        for _ in range(20):
+        for _ in range(_MOST_RESTARTS):
             while time.monotonic() - since < _STUCK_SECONDS:
                 if is_so():
                     return
