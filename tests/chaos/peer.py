@@ -9,6 +9,7 @@ MirrorMaker never ends by itself, and has no word for "caught up": what it has c
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from causeway.lab.jars import ensure_jars
 from causeway.lab.ports import free_ports
-from tests.bench.peers.mirror_maker import JARS, LOG4J2, command_line, render
+from tests.bench.peers.mirror_maker import JARS, LOG4J2, check_effect, command_line, render
 from tests.chaos.ground import Ground
 from tests.chaos.processes import Started, TookTooLong, start, wait_until
 from tests.chaos.proof import Proof, tally_all
@@ -125,6 +126,7 @@ class PeerCampaign(Ground):
         self._wait_until_drained(source)
         assert self.mirror is not None
         _end(self.mirror)
+        self._check_variant(self.mirror.output())
         self.note("healed and caught up, or as far as it comes; comparing")
         saw_committed, saw_uncommitted = self.committed.finish(), self.uncommitted.finish()
         uncommitted = tally_all(source, saw_uncommitted)
@@ -145,6 +147,13 @@ class PeerCampaign(Ground):
             each.kill_all()
 
     # MirrorMaker
+
+    def _check_variant(self, log: str) -> None:
+        """What it was told took effect: its clients print their settings."""
+        isolation = "read_committed" if self.is_exactly_once else "read_uncommitted"
+        check_effect(log, {}, {"isolation.level": isolation})
+        writes_in_transactions = re.search(r"transactional\.id = sf-mm2-MirrorSourceConnector", log)
+        assert bool(writes_in_transactions) == self.is_exactly_once, "MirrorMaker 2 runs in the other variant"
 
     def _bootstraps(self) -> tuple[str, str]:
         if self.links is None:
