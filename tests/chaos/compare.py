@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -130,12 +131,14 @@ def main(arguments: list[str]) -> int:
     options.results.mkdir(parents=True, exist_ok=True)
     for mirror in options.mirrors.split(","):
         say(f"{MIRRORS[mirror]}, seed {options.seed}, {size.fault_count} faults")
-        with tempfile.TemporaryDirectory(prefix="causeway-comparison-") as folder:
-            try:
-                result = play(mirror, size, options.seed, Path(folder))
-            except CampaignFailed as failure:
-                say(str(failure))
-                return 1
+        folder = Path(tempfile.mkdtemp(prefix=f"causeway-comparison-{mirror}-"))
+        try:
+            result = play(mirror, size, options.seed, folder)
+        except CampaignFailed as failure:
+            say(str(failure))
+            say(f"logs and what the readers saw stay in {folder}")
+            return 1
+        shutil.rmtree(folder)
         text = json.dumps(result, indent=1)
         (options.results / f"{mirror}.json").write_text(f"{text}\n", encoding="utf-8")
         say(text)
