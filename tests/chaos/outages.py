@@ -76,11 +76,10 @@ def move_leaders(ground: Ground) -> None:
         }
         refused = {place: why for place, why in admin.alter_partition_reassignments(wished).items() if why}
         assert not refused, f"leaders can't be moved: {refused}"
-        admin.elect_leaders(_PREFERRED, raise_errors=False)
+        wait_until(lambda: _elected(ground.target, admin, wished), "preferred leaders", timeout_seconds=60)
     finally:
         admin.close()
-    after = _replicas(ground.target)
-    moved = sum(after[place][0] != leader for place, (leader, _) in before.items())
+    moved = sum(wished[place][0] != leader for place, (leader, _) in before.items())
     ground.note(f"{moved} of {len(before)} partitions of {ground.target.name} have another leader")
     wait_until_in_sync(ground.target)
 
@@ -145,6 +144,14 @@ def _replicas(cluster: LabCluster) -> dict[TopicPartition, tuple[int, list[int]]
         for name, topic in found.topics.items()
         for number, part in topic.partitions.items()
     }
+
+
+def _elected(cluster: LabCluster, admin: KafkaAdminClient, wished: dict[TopicPartition, list[int]]) -> bool:
+    """The new order of the replicas has to arrive before an election goes by it."""
+    admin.elect_leaders(_PREFERRED, raise_errors=False)
+    time.sleep(0.1)
+    found = _replicas(cluster)
+    return all(found[place][0] == nodes[0] for place, nodes in wished.items())
 
 
 def _node(ground: Ground) -> int:

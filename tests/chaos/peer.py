@@ -43,7 +43,7 @@ class PeerCampaign(Ground):
     mirror: Started | None = None
     starts: int = 0
     restarts_by_hand: int = 0
-    """It stood still until somebody killed it and started it again."""
+    """It stood still or had ended, until somebody started it again."""
     not_played: int = 0
     _all: list[Started] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ class PeerCampaign(Ground):
         """One that stands still is started again, as an operator would; that is counted."""
         seen, since = -1, time.monotonic()
         for _ in range(_MOST_RESTARTS):
-            while time.monotonic() - since < _STUCK_SECONDS:
+            while time.monotonic() - since < _STUCK_SECONDS and not self._has_ended():
                 if is_so():
                     return
                 now = self._bursts_seen()
@@ -116,7 +116,8 @@ class PeerCampaign(Ground):
                     seen, since = now, time.monotonic()
                 time.sleep(0.05)
             self.restarts_by_hand += 1
-            self.note(f"MirrorMaker stood still for {_STUCK_SECONDS:.0f} s")
+            stood_still = f"stood still for {_STUCK_SECONDS:.0f} s"
+            self.note(f"MirrorMaker {'ended by itself' if self._has_ended() else stood_still}")
             self._kill_and_start("by hand")
             since = time.monotonic()
         raise TookTooLong("MirrorMaker stands still, however often it is started again")
@@ -172,6 +173,9 @@ class PeerCampaign(Ground):
         self.note(f"{name} starts ({how})")
         return started
 
+    def _has_ended(self) -> bool:
+        return self.mirror is not None and self.mirror.exit_code is not None
+
     def _kill_and_start(self, how: str) -> None:
         assert self.mirror is not None
         self.mirror.kill_all()
@@ -210,13 +214,16 @@ def connect_settings(source: str, target: str, *, is_exactly_once: bool) -> dict
         "nyc->sf.enabled": "false",
         "replication.factor": "3",
         "nyc.scheduled.rebalance.max.delay.ms": "3000",
-        "nyc.offset.storage.replication.factor": "3",
-        "nyc.status.storage.replication.factor": "3",
-        "nyc.config.storage.replication.factor": "3",
+        # It always starts a worker for the other direction too, and ends when that one can't make its topics.
+        "nyc->sf.heartbeats.topic.replication.factor": "1",
+        "nyc->sf.checkpoints.topic.replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
         "checkpoints.topic.replication.factor": "3",
         "heartbeats.topic.replication.factor": "3",
     }
+    for store in ("offset", "status", "config"):
+        settings[f"nyc.{store}.storage.replication.factor"] = "3"
+        settings[f"sf.{store}.storage.replication.factor"] = "1"
     if is_exactly_once:
         settings |= {
             "nyc.exactly.once.source.support": "enabled",
