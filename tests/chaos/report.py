@@ -68,8 +68,11 @@ def soak_page(found: Mapping[str, Any]) -> str:
         ("time", f"{found['seconds'] / 3600:.2f} hours of {found['hours_asked']:g} asked for"),
         ("began", found["began"]),
         ("target", "3 nodes, 3 replicas, min.insync.replicas 2"),
+        ("records written beside each fault", f"{found['records_per_fault']:,}"),
         ("faults", sum(found["faults"].values())),
     ]
+    if found["ended_by_hand"]:
+        rows.insert(3, ("ended", "by hand, behind the fault at work"))
     if proof is not None:
         rows += [
             ("of these while a transaction was open", proof["faults_in_open_transactions"]),
