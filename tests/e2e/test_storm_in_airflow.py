@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,12 @@ class Storm:
 
     def wait_for_more(self) -> None:
         before = self.mirrored()
-        self.mirror.eventually(lambda: self.mirrored() > before + 200)
+
+        def more() -> bool:
+            time.sleep(0.5)  # each look is a client of its own
+            return self.mirrored() > before + 200
+
+        self.mirror.eventually(more)
 
     def mirrored(self) -> int:
         return sum(end for _, end in end_offsets(self.mirror.target, of=f"sf.{TOPIC}").values())
