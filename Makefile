@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove bench demo demo-down lock clean
+.PHONY: help setup check test prove soak bench demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,8 +35,14 @@ check: setup ## format, lint, types, layers
 test: setup ## every test
 	@$(BIN)/pytest
 
-prove: setup ## every promise in full size, alone on its machine: an hour; writes docs/proof.md
+prove: setup ## every promise in full size, alone on its machine: hours; writes docs/proof.md
 	@$(BIN)/python -m tests.prove
+
+HOURS ?= 1
+SEED ?=
+REPORT ?= .causeway/soak
+soak: setup ## faults on three nodes for HOURS=n [SEED=n], then the proof; writes REPORT.md and REPORT.json (.causeway/soak)
+	@$(BIN)/python -m tests.chaos.soak --hours $(HOURS) --report $(REPORT) $(if $(SEED),--seed $(SEED))
 
 SCALE ?= 1
 WORKLOADS ?=

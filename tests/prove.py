@@ -1,6 +1,7 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only campaign,settling,following,proxy,simulation] [--seed N]
+    python -m tests.prove [--only campaign,chaos,settling,following,proxy,simulation] [--seed N]
+    python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
 what it says of the other parts: each part tells when it was played, and with what.
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import confluent_kafka
@@ -25,7 +27,7 @@ import pyspark
 from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
-from tests.chaos.prove import prove_settling
+from tests.chaos.prove import prove_chaos, prove_settling
 from tests.follow.measure import follow_fresh
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
@@ -37,6 +39,7 @@ from tests.simulation.prove import settling_section
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/proof.md"
 _MUTATIONS = Path(__file__).with_name("chaos") / "mutations.md"
+_CHAOS_FAULTS, _CHAOS_RECORDS = 200, 20_000_000
 _FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 5_000
 _HEAD = """\
 # Proved
@@ -49,18 +52,31 @@ class SeedsFailed(Exception):
     """Seeds of the simulation that break a promise; each has been printed."""
 
 
-Part = Callable[[Path, int], str]
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line says of sizes."""
+
+    seed: int
+    chaos_faults: int
+    chaos_records: int
 
 
-def campaign(folder: Path, seed: int) -> str:
-    return prove_campaign(folder, seed, _say)
+Part = Callable[[Path, Wish], str]
 
 
-def settling(folder: Path, seed: int) -> str:
-    return prove_settling(folder, seed, _say)
+def campaign(folder: Path, wish: Wish) -> str:
+    return prove_campaign(folder, wish.seed, _say)
 
 
-def following(folder: Path, _seed: int) -> str:
+def chaos(folder: Path, wish: Wish) -> str:
+    return prove_chaos(folder, wish.seed, _say, faults=wish.chaos_faults, records=wish.chaos_records)
+
+
+def settling(folder: Path, wish: Wish) -> str:
+    return prove_settling(folder, wish.seed, _say)
+
+
+def following(folder: Path, _wish: Wish) -> str:
     _say(f"following a source of {_FOLLOWED_PER_SECOND:,} records/s for {_FOLLOWED_SECONDS} s")
     found = follow_fresh(folder, seconds=_FOLLOWED_SECONDS, records_per_second=_FOLLOWED_PER_SECOND)
     _say(f"followed: {found}")
@@ -73,11 +89,11 @@ the target. Brokers, producer, reader and Spark share this one machine's {os.cpu
 """
 
 
-def proxy(folder: Path, _seed: int) -> str:
+def proxy(folder: Path, _wish: Wish) -> str:
     return prove_proxy(folder, _say)
 
 
-def simulation(_folder: Path, _seed: int) -> str:
+def simulation(_folder: Path, _wish: Wish) -> str:
     tally = prove_simulation()
     _say(str(tally))
     if tally.failures:
@@ -88,12 +104,12 @@ def simulation(_folder: Path, _seed: int) -> str:
     return simulation_section(tally) + settling_section(settled)
 
 
-def mutations(_folder: Path, _seed: int) -> str:
+def mutations(_folder: Path, _wish: Wish) -> str:
     return _MUTATIONS.read_text(encoding="utf-8")
 
 
 PARTS: dict[str, Part] = {
-    each.__name__: each for each in (following, proxy, simulation, campaign, settling, mutations)
+    each.__name__: each for each in (following, proxy, simulation, campaign, settling, chaos, mutations)
 }
 
 
@@ -101,7 +117,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="prove", description="Prove every promise in its full size.")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--faults", type=int, default=_CHAOS_FAULTS, help="of the part chaos")
+    parser.add_argument("--records", type=int, default=_CHAOS_RECORDS, help="of the part chaos")
     options = parser.parse_args(arguments)
+    wish = Wish(options.seed, options.faults, options.records)
     chosen = options.only.split(",")
     if unknown := set(chosen) - PARTS.keys():
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -110,7 +129,7 @@ def main(arguments: list[str]) -> int:
         _say(f"prove: {name}")
         with tempfile.TemporaryDirectory(prefix="causeway-proof-") as folder:
             try:
-                told[name] = f"{PARTS[name](Path(folder), options.seed).rstrip()}\n\n{_played()}\n"
+                told[name] = f"{PARTS[name](Path(folder), wish).rstrip()}\n\n{_played()}\n"
             except (CampaignFailed, CellsFailed, SeedsFailed) as failure:
                 _say(str(failure))
                 return 1
@@ -120,7 +139,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    order = [name for name in ("campaign", "settling", "following", "proxy", "simulation") if name in told]
+    parts = ("campaign", "settling", "chaos", "following", "proxy", "simulation")
+    order = [name for name in parts if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
 

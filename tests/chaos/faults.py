@@ -1,4 +1,4 @@
-"""The faults, each with what has to follow from it."""
+"""The faults of runs and their processes, each with what has to follow from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from causeway.lab import processes
-from causeway.lab.cluster import LabCluster
 from tests.chaos.processes import Member
 from tests.chaos.schedule import Fault
 from tests.chaos.spark_runs import SparkRun
@@ -49,14 +48,6 @@ def kill_driver(campaign: Campaign) -> None:
     campaign.succeed(run)
 
 
-def kill_target(campaign: Campaign) -> None:
-    _kill_broker(campaign, campaign.target)
-
-
-def kill_source(campaign: Campaign) -> None:
-    _kill_broker(campaign, campaign.source)
-
-
 def take_over(campaign: Campaign) -> None:
     campaign.replace_run("takes over")
 
@@ -65,7 +56,7 @@ def second_run(campaign: Campaign) -> None:
     """It has to say who holds the flow and since when; the first one goes on."""
     first = _current(campaign)
     second = campaign.launch("must be refused")
-    campaign.wait(lambda: second.exit_code is not None, f"{second.holder} is refused", first)
+    campaign.wait_beside(lambda: second.exit_code is not None, f"{second.holder} is refused", first)
     said = f"held by {first.holder} since "
     if second.exit_code != 4 or said not in second.process.output():
         raise AssertionError(
@@ -82,7 +73,7 @@ def freeze_past_successor(campaign: Campaign) -> None:
     else:
         new = campaign.launch("second try beside frozen workers", run_id=old.run_id)
     campaign.run = new
-    campaign.wait(lambda: new.has_begun, f"{new.holder} begins", new)
+    campaign.wait_beside(lambda: new.has_begun, f"{new.holder} begins", new)
     campaign.wait_until_copied()
     _wake(campaign, old, frozen)
     campaign.expect_superseded(old, new)
@@ -100,8 +91,6 @@ INFLICT: dict[Fault, Callable[[Campaign], None]] = {
     Fault.WORKER_KILL: kill_workers,
     Fault.EXECUTOR_KILL: kill_executor,
     Fault.DRIVER_KILL: kill_driver,
-    Fault.TARGET_KILL: kill_target,
-    Fault.SOURCE_KILL: kill_source,
     Fault.TAKE_OVER: take_over,
     Fault.SECOND_RUN: second_run,
     Fault.FREEZE_PAST_SUCCESSOR: freeze_past_successor,
@@ -124,14 +113,6 @@ def _go_on_after_a_loss(campaign: Campaign, run: SparkRun) -> None:
     if run.exit_code is not None:
         campaign.note(f"{run.holder} ended with {run.exit_code}")
         campaign.succeed(run)
-
-
-def _kill_broker(campaign: Campaign, cluster: LabCluster) -> None:
-    cluster.kill()
-    seconds = campaign.chance.uniform(0, 5)
-    campaign.note(f"{cluster.name} is killed, back after {seconds:.1f} s")
-    time.sleep(seconds)
-    cluster.start()
 
 
 def _freeze(campaign: Campaign, run: SparkRun) -> Sequence[Member]:

@@ -78,6 +78,14 @@ class Started:
         if self.exit_code is None:
             os.kill(self.pid, number)
 
+    def is_stopped(self) -> bool:
+        """It sleeps, by SIGSTOP."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text(errors="replace")
+        except FileNotFoundError:
+            return False
+        return stat.rpartition(")")[2].split()[0] == "T"
+
     def kill_all(self) -> None:
         """The process and all of its session, also what is frozen or orphaned."""
         for _ in range(50):

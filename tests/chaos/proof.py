@@ -14,9 +14,53 @@ from tests.chaos.schedule import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a reader of the mirror saw, beside what a `read_committed` reader of the source sees."""
+
+    lost: int
+    repeated: int
+    """Seen again: each time but the first."""
+    out_of_order: int
+    """Seen for the first time behind a record that comes later on the source."""
+    foreign: int
+    """Not on the source, or aborted there."""
+
+    @property
+    def is_exact(self) -> bool:
+        return self == Tally(lost=0, repeated=0, out_of_order=0, foreign=0)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(**{name: getattr(self, name) + getattr(other, name) for name in Tally.__slots__})
+
+
+def tally(wanted: Digests, seen: Digests) -> Tally:
+    """Of one partition; no two records of the source are the same."""
+    order = np.argsort(wanted, kind="stable")
+    place = np.searchsorted(wanted, seen, sorter=order)
+    found = order[np.minimum(place, len(wanted) - 1)] if len(wanted) else np.zeros(len(seen), dtype=int)
+    known = found[wanted[found] == seen] if len(wanted) else found[:0]
+    firsts = known[np.sort(np.unique(known, return_index=True)[1])]
+    return Tally(
+        lost=len(wanted) - len(firsts),
+        repeated=len(known) - len(firsts),
+        out_of_order=int(np.count_nonzero(firsts < np.maximum.accumulate(firsts))) if len(firsts) else 0,
+        foreign=len(seen) - len(known),
+    )
+
+
+def tally_all(source: Mapping[str, Digests], seen: Mapping[str, Digests]) -> Tally:
+    nothing = np.zeros(0, dtype="<u8")
+    parts = (tally(wanted, seen.get(f"sf.{place}", nothing)) for place, wanted in source.items())
+    return sum(parts, Tally(lost=0, repeated=0, out_of_order=0, foreign=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
     records: int
     repeats: int
+    """What a reader without isolation saw again."""
+    committed: Tally
+    uncommitted: Tally
     faults: Mapping[Fault, int]
     hits: int
     runs: int
@@ -63,14 +107,10 @@ def prove(
     if wrong:
         raise AssertionError("; ".join(wrong))
     return Proof(
-        records=records,
-        repeats=repeats,
-        faults=faults,
-        hits=hits,
-        runs=runs,
-        events=events,
-        seconds=seconds,
-    )
+        records=records, repeats=repeats,
+        committed=tally_all(source, saw_committed), uncommitted=tally_all(source, saw_uncommitted),
+        faults=faults, hits=hits, runs=runs, events=events, seconds=seconds,
+    )  # fmt: skip
 
 
 def compare_in_order(what: str, wanted: Digests, seen: Digests) -> list[str]:

@@ -1,8 +1,9 @@
-"""The full campaign of faults on both kinds of target, as a part of docs/proof.md."""
+"""The campaigns of faults in full size, as parts of docs/proof.md: both kinds of target, and three nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from causeway.lab.cluster import LabCluster
 from causeway.lab.record import NEWEST_KAFKA, ClusterSpec
 from tests.chaos.campaign import BROKER_SETTINGS, Campaign, CampaignFailed
 from tests.chaos.proof import Proof
-from tests.chaos.schedule import FULL, OLD_BROKER_FULL, SETTLING, Size
+from tests.chaos.report import fault_table, faults_as_json
+from tests.chaos.schedule import FULL, OLD_BROKER_FULL, SETTLING, Size, chaos_of
 
 _OLD_KAFKA = "3.9.2"
 Say = Callable[[str], None]
@@ -80,6 +82,45 @@ time. Two consumers follow the mirror all the while, everything else is as in th
 """
 
 
+def prove_chaos(folder: Path, seed: int, say: Say, *, faults: int, records: int) -> str:
+    """The campaign on a target of three nodes, with the network in between.
+
+    :raises CampaignFailed: with its seed and everything that happened.
+    """
+    size = chaos_of(faults=faults, records=records)
+    say(f"Three nodes, seed {seed}, {size.fault_count} faults")
+    with three_nodes(folder) as (source, target):
+        proof = Campaign(source, target, folder, seed, size, say).play()
+    return f"""\
+## Chaos on three nodes
+
+`python -m tests.prove --only chaos --seed {seed} --faults {faults} --records {records}` plays the same
+schedule.
+
+The campaign above on a target of three nodes (three replicas, `min.insync.replicas` 2), with a link of the
+network between the flow and each broker. Nodes are killed, frozen past their session and restarted, leaders
+and coordinators moved, links silenced and cut; behind each fault the target's replicas get in sync again.
+The proof is the same.
+
+{_facts(proof, seed)}"""
+
+
+@contextmanager
+def three_nodes(folder: Path) -> Iterator[tuple[LabCluster, LabCluster]]:
+    """A source of one node, a target of three; stopped at the end."""
+    source = LabCluster(ClusterSpec(name="sf"), folder / "sf")
+    target = LabCluster(ClusterSpec(name="nyc", nodes=3, broker_settings=BROKER_SETTINGS), folder / "nyc")
+    try:
+        for cluster in (source, target):
+            cluster.launch()
+        for cluster in (source, target):
+            cluster.wait_until_ready()
+        yield source, target
+    finally:
+        source.stop()
+        target.stop()
+
+
 def _play(part: Part, folder: Path, say: Say) -> Proof:
     folder.mkdir(parents=True)
     say(f"{part.title}, seed {part.seed}, {part.size.fault_count} faults")
@@ -98,13 +139,14 @@ def _play(part: Part, folder: Path, say: Say) -> Proof:
 
 
 def _section(part: Part, proof: Proof) -> str:
-    rows = "\n".join(f"| {fault} | {count} |" for fault, count in sorted(proof.faults.items()))
-    return f"""\
-### {part.title}
+    return f"### {part.title}\n\n{_facts(proof, part.seed)}"
 
+
+def _facts(proof: Proof, seed: int) -> str:
+    return f"""\
 | | |
 |---|---|
-| seed | {part.seed} |
+| seed | {seed} |
 | records | {proof.records:,} |
 | faults | {sum(proof.faults.values())}, {proof.hits} of them while a transaction was open |
 | runs of the flow | {proof.runs} |
@@ -112,7 +154,4 @@ def _section(part: Part, proof: Proof) -> str:
 | seen twice by the `read_uncommitted` reader, and reported | {proof.repeats:,} |
 | time | {proof.seconds / 60:.0f} minutes |
 
-| fault | times |
-|---|---|
-{rows}
-"""
+{fault_table(faults_as_json(proof.faults))}"""

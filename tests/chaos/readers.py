@@ -45,8 +45,13 @@ class Following:
         )
         if self.process.exit_code != 0:
             raise AssertionError(f"{self.process.name} failed: {self.process.output()[-2000:]}")
+        return self.seen_so_far()
+
+    def seen_so_far(self) -> dict[str, Digests]:
+        """Of a file that is being written, the whole rows."""
         return {
-            file.stem: np.fromfile(file, dtype=_ROW)["digest"] for file in sorted(self.folder.glob("*.seen"))
+            file.stem: np.fromfile(file, dtype=_ROW, count=file.stat().st_size // _ROW.itemsize)["digest"]
+            for file in sorted(self.folder.glob("*.seen"))
         }
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from causeway.lab.cluster import LabCluster
 from tests.chaos.processes import Member, Started, members, start, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -85,10 +84,10 @@ def _is_driver(member: Member) -> bool:
 
 @dataclass(slots=True)
 class Launcher:
-    """Starts runs of the flow between two clusters."""
+    """Starts runs of the flow between two clusters, given as Airflow's connections."""
 
-    source: LabCluster
-    target: LabCluster
+    source: str
+    target: str
     folder: Path
     lanes: int = 4
     standalone: StandaloneCluster | None = None
@@ -149,8 +148,8 @@ class Launcher:
         return {
             **_plain_environment(),
             **{name: value for name, value in os.environ.items() if name == "PYTHONPATH"},
-            "AIRFLOW_CONN_KAFKA_SF": self.source.connection_json(),
-            "AIRFLOW_CONN_KAFKA_NYC": self.target.connection_json(),
+            "AIRFLOW_CONN_KAFKA_SF": self.source,
+            "AIRFLOW_CONN_KAFKA_NYC": self.target,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_PYTHON": str(cluster.python) if cluster else sys.executable,
         }

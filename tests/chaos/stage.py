@@ -92,7 +92,7 @@ class Stage:
         environment = {**os.environ, "PYTHONPATH": paths}
         child = start("frozen", command, job.with_suffix(".log"), environment)
         self.processes.append(child)
-        wait_until(lambda: _is_stopped(child) or child.exit_code is not None, "the worker freezes")
+        wait_until(lambda: child.is_stopped() or child.exit_code is not None, "the worker freezes")
         assert child.exit_code is None, child.output()
         return child
 
@@ -130,11 +130,3 @@ class Stage:
 def wake(frozen: Started) -> None:
     frozen.send(signal.SIGCONT)
     wait_until(lambda: frozen.exit_code is not None, "the woken worker ends")
-
-
-def _is_stopped(process: Started) -> bool:
-    try:
-        stat = Path(f"/proc/{process.pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"

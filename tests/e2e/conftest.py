@@ -26,6 +26,7 @@ clusters:
 flows:
   quiet_words: {source: sf, target: nyc, topics: [quiet-words]}
   interrupted: {source: sf, target: nyc, topics: [interrupted], run_for: 10m, retries: 2, retry_delay: 1s}
+  storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s}
   half_fit: {source: sf, target: nyc, topics: [fit, unfit]}
   no_way: {source: gone, target: nyc, topics: [no-way], retries: 2, retry_delay: 1s}
 """
@@ -92,7 +93,9 @@ def mirror(
     rest = AirflowRest(home)
     try:
         start_airflow(home, environment, print)
-        eventually(lambda: len(rest.dag_ids()) == 4, what=lambda: str(rest.import_errors()))
+        eventually(
+            lambda: len(rest.dag_ids()) == FLOWS.count("topics:"), what=lambda: str(rest.import_errors())
+        )
         yield Mirror(home, rest, source, target)
     finally:
         stop_airflow(home.directory, print)

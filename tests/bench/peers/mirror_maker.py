@@ -25,7 +25,7 @@ _JVM = (
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
     *("-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"),
 )
-_LOG4J2 = """\
+LOG4J2 = """\
 status = error
 appender.console.type = Console
 appender.console.name = console
@@ -52,7 +52,7 @@ class MirrorMaker:
     def prepare(self, scene: Scene) -> Launch:
         jars = ensure_jars(JARS)
         logging = scene.folder / "log4j2.properties"
-        logging.write_text(_LOG4J2, encoding="utf-8")
+        logging.write_text(LOG4J2, encoding="utf-8")
         producer = producer_tuning(scene.workload) if self.is_tuned else {}
         consumer = consumer_tuning() if self.is_tuned else {}
         settings = _settings(scene)
@@ -61,7 +61,7 @@ class MirrorMaker:
         properties = scene.folder / "mm2.properties"
         properties.write_text(render(settings), encoding="utf-8")
         return Launch(
-            command=_command(jars, logging, properties),
+            command=command_line(jars, logging, properties),
             ends_by_itself=False,
             kind_of=lambda _: "JVM",
             check_log=lambda log: check_effect(log, producer, consumer),
@@ -136,7 +136,7 @@ def _placed(scene: Scene) -> dict[str, str]:
     return {"tasks.max": str(tasks(scene.workload)), **producer, **consumer}
 
 
-def _command(jars: Path, logging: Path, properties: Path) -> list[str]:
+def command_line(jars: Path, logging: Path, properties: Path) -> list[str]:
     return [
         *(java_executable(), *_JVM),
         *(f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"),
