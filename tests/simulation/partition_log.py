@@ -207,7 +207,7 @@ class PartitionLog:
         """An election: the new leader's log ends at `cut_at` or at the batch in front of it."""
         while self.batches and self.batches[-1].next > cut_at and self.batches[-1].base >= self.start:
             self.batches.pop()
-        end = self.batches[-1].next if self.batches else self.start
+        end = max(self.batches[-1].next, self.start) if self.batches else self.start
         if end < self.end:
             self.end = end
             self.version += 1

@@ -332,7 +332,7 @@ class LaneCopy:
                 stream.skip_holes()
         news = [s for s in self._streams.values() if s.txn.touched or s.has_news]
         if news:
-            await self._learn_epochs([s for s in news if s.txn.touched])
+            await self._prove_ends([s for s in news if s.txn.touched])
             await self._append_map(news)
             positions, writer = self._positions(news), self._owner.producer.producer_id
             await self._owner.commit_positions(self._task.group, positions)
@@ -350,8 +350,11 @@ class LaneCopy:
         now, producer = self._clock.time_ms(), self._owner.producer.producer_id
         return {s.target: s.next_position(self._task, producer_id=producer, time_ms=now) for s in news}
 
-    async def _learn_epochs(self, touched: list[Stream]) -> None:
-        """The epoch that covers the new end, asked of the leader after its answers, never from a cache."""
+    async def _prove_ends(self, touched: list[Stream]) -> None:
+        """Asked of the leaders after their answers, never from a cache: the end is ours, and the leader is
+        still the one that was proved. A new one may have lost what this transaction appended, and a foreign
+        record may have filled the place: base offsets alone wouldn't show it.
+        """
         if not touched:
             return
         ends = await self._target.log_ends([stream.target for stream in touched])
@@ -361,6 +364,8 @@ class LaneCopy:
                 raise Doubt(f"end of {stream.target}: {end}")
             if end.offset < stream.target_end:
                 raise Doubt(f"{stream.target} ends at {end.offset}, {stream.target_end} was acknowledged")
+            if end.leader_epoch != stream.leader_epoch:
+                await self.abort(f"the leader of {stream.target} changed in the middle of a transaction")
             stream.target_epoch = end.leader_epoch
 
     async def _append_map(self, news: list[Stream]) -> None:

@@ -71,6 +71,8 @@ class Stream:
         self.target_next = int(ground.target_next)
         self.target_end = ground.target_end
         self.target_epoch = ground.target_epoch
+        self.leader_epoch = ground.leader_epoch
+        """Of the target's leader whose log was proved; another one has to be proved first."""
         self.aborted_seen = ground.aborted_seen
         self.queue: deque[tuple[BatchHead, memoryview | None]] = deque()
         self.txn = InTransaction()
