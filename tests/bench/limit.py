@@ -112,7 +112,7 @@ class LimitPass:
         node = next(iter(grouped))
         connection = self._target.connection(node)
         await connection
-        request = AppendRequest(wave, transactional_id=None, timeout_ms=30_000, is_v2=False)
+        request = AppendRequest(wave, transactional_id=None, is_v2=False)
         answer: Awaitable[Any] = connection.send_request(request)
         return answer
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from causeway.core.identity import TopicPartition
 from causeway.core.ports import AppendAnswer, Appended, Refused
@@ -19,6 +19,7 @@ from causeway.core.wire import Malformed, read_unsigned, unsigned
 
 _API_KEY, _OLDEST, _BEFORE_V2, _NEWEST = 0, 9, 11, 12
 _ALL_REPLICAS = -1
+_TIMEOUT_MS = 30_000
 _HEADER = struct.Struct(">hhih")
 _SETTINGS = struct.Struct(">hi")
 _INT32 = struct.Struct(">i")
@@ -41,8 +42,8 @@ class AppendRequest:
         batches: Mapping[TopicPartition, Batch],
         *,
         transactional_id: str | None,
-        timeout_ms: int,
         is_v2: bool,
+        timeout_ms: int = _TIMEOUT_MS,
     ) -> None:
         self.batches, self.transactional_id, self.timeout_ms = batches, transactional_id, timeout_ms
         self._max_version = _NEWEST if is_v2 else _BEFORE_V2
@@ -87,8 +88,6 @@ class _Expected:
     """What kafka-python's parser keeps of a request until its answer comes."""
 
     correlation_id: int
-    api_key: ClassVar[int] = _API_KEY
-    api_version: ClassVar[int] = _NEWEST
 
     def get_response_class(self) -> type[AppendAnswers]:
         return AppendAnswers

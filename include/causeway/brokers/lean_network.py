@@ -10,6 +10,7 @@ brokers, plain and by TLS, runs over this.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from typing import Any
@@ -88,12 +89,9 @@ class _LeanTransport(KafkaTCPTransport):  # type: ignore[misc]
         """Sent at once as far as the socket takes it, if nothing waits in front of it."""
         data = memoryview(data)  # what a send leaves over is cut off without a copy, also by the library
         if self._write and not self._closed and not self._writing:
-            try:
+            # Not now, or broken: the way through the buffer waits, or meets it again and ends the connection.
+            with contextlib.suppress(OSError):
                 data = data[self._sock.send(data) :]
-            except _NOT_NOW:
-                pass
-            except OSError:
-                pass  # the way through the buffer meets it again, and closes the connection
             if not data.nbytes:
                 self.last_write = time.monotonic()
                 return

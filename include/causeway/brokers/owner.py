@@ -37,9 +37,7 @@ from causeway.core.position import Position
 from causeway.core.producer import ProducerState
 from causeway.core.rights import Operation
 
-V2 = 2
 _IMPOSSIBLE_TIMEOUT_MS = 0
-_PRODUCE_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _ABORTING = {Code.CONCURRENT_TRANSACTIONS}
@@ -79,7 +77,7 @@ class WireOwner:
         self.producer = producer
         self._pinned: dict[int, Any] = {}
         self._joined: set[TopicPartition] = set()
-        self._is_v2 = wire.transaction_version >= V2
+        self._is_v2 = wire.is_v2
         self._line: Future = Future().success(None)
 
     def append(
@@ -150,9 +148,7 @@ class WireOwner:
         return answer
 
     def _request(self, batches: Mapping[TopicPartition, bytes | bytearray]) -> AppendRequest:
-        return AppendRequest(
-            batches, transactional_id=self._id, timeout_ms=_PRODUCE_TIMEOUT_MS, is_v2=self._is_v2
-        )
+        return AppendRequest(batches, transactional_id=self._id, is_v2=self._is_v2)
 
     async def _join(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Refused]:
         """v1: partitions are added to the transaction before they are appended to; those that can't be."""

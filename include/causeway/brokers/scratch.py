@@ -28,7 +28,6 @@ from causeway.core.ports import AppendAnswer, Unreachable
 _SECONDS = 30.0
 _GONE_SECONDS = 15.0
 _POLL_SECONDS = 0.05
-_PRODUCE_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,7 @@ async def late_append(wire: Wire, transactional_id: str, tp: TopicPartition, bat
     Transactions of version 1 add a partition beforehand; what is sent here has no such request in front of
     it, because that one was answered before the owner was beaten.
     """
-    request = AppendRequest(
-        {tp: batch},
-        transactional_id=transactional_id,
-        timeout_ms=_PRODUCE_TIMEOUT_MS,
-        is_v2=wire.transaction_version >= 2,
-    )
+    request = AppendRequest({tp: batch}, transactional_id=transactional_id, is_v2=wire.is_v2)
     grouped = await wire.by_leader([tp])
     node = next(iter(grouped))
     if node < 0:

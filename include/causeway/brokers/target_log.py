@@ -10,7 +10,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 
 from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
-from causeway.brokers.owner import PASSING, V2, WireOwner, check_claim_right, init_producer, raise_for
+from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
 from causeway.brokers.settling import commit_for_owner, describe_transaction
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
@@ -38,7 +38,6 @@ from causeway.core.rights import Operation
 
 _READ_BYTES = 8 << 20
 _READ_WAIT_MS = 100
-_APPEND_TIMEOUT_MS = 30_000
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _SETTLING_TRIES = 200
@@ -83,9 +82,7 @@ class WireTarget(WireLogReader):
             grouped = await self.wire.by_leader([tp])
             node = next(iter(grouped))
             if node >= 0:
-                request = AppendRequest(
-                    {tp: batch}, transactional_id=None, timeout_ms=_APPEND_TIMEOUT_MS, is_v2=False
-                )
+                request = AppendRequest({tp: batch}, transactional_id=None, is_v2=False)
                 answer = (await self.wire.send(request, node)).by_partition[tp]
                 if isinstance(answer, Appended):
                     return int(answer.base_offset)
@@ -242,7 +239,7 @@ class WireTarget(WireLogReader):
 
     @property
     def may_be_settled(self) -> bool:
-        return self.wire.transaction_version >= V2
+        return self.wire.is_v2
 
     async def open_transaction(self, transactional_id: str) -> OpenTransaction | None:
         return await describe_transaction(self.wire, transactional_id)

@@ -37,6 +37,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1
+_TRANSACTIONS_V2 = 2
 _PAUSE_SECONDS = 0.002
 _RESPONSE_BYTES = 300 << 20
 _BOOTSTRAP_SECONDS, _LEAST_SHARE_SECONDS = 10.0, 3.0
@@ -152,6 +153,11 @@ class Wire:
         self.transaction_version = features.get("transaction.version", 0)
         described = await self.send(MetadataRequest(topics=[], min_version=4), node)
         self.cluster_id = described.cluster_id or ""
+
+    @property
+    def is_v2(self) -> bool:
+        """Whether each transaction gets an epoch of its own (KIP-890)."""
+        return self.transaction_version >= _TRANSACTIONS_V2
 
     def disconnect(self) -> None:
         """Drop every connection and all that was cached; `connect` begins anew."""
