@@ -33,7 +33,9 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/lint-imports
 
 test: setup ## every test
-	@$(BIN)/pytest
+	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
+	echo "test: logs and data are in $$scratch until all is green"; \
+	TMPDIR=$$scratch $(BIN)/pytest && rm -rf "$$scratch"
 
 prove: setup ## every promise in full size, alone on its machine: hours; writes docs/proof.md
 	@$(BIN)/python -m tests.prove

@@ -18,6 +18,9 @@ from confluent_kafka.admin import AdminClient
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
+from tests.scratch import use_scratch
+
+use_scratch()
 
 LabClusterFactory = Callable[..., LabCluster]
 AdminOf = Callable[[LabCluster], AdminClient]

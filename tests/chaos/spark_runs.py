@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.processes import Member, Started, members, start, wait_until
+from tests.scratch import JAVA_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 _BIN = Path(sys.executable).parent
@@ -30,7 +31,7 @@ flows:
     transaction.max.bytes: 1MiB
     settle: SETTLE
 """
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_QUICK = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {JAVA_OPTIONS}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.scratch import SCRATCH
+
 PROJECT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 _SECONDS = 240
@@ -35,7 +37,7 @@ def flows_file(folder: Path, name: str, *topics: str) -> Path:
 
 def environment(connections: Mapping[str, str], home: Path) -> dict[str, str]:
     """What a user's shell would hold; `connections` are AIRFLOW_CONN_* by alias."""
-    kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG", *SCRATCH) if name in os.environ}
     path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     ours = {"PATH": path, "HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return kept | ours | {f"AIRFLOW_CONN_KAFKA_{alias.upper()}": text for alias, text in connections.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,11 +54,19 @@ class Node:
         return self.home / "data"
 
     @property
+    def scratch(self) -> Path:
+        """Java unpacks its native codecs there at each start; a killed broker leaves them."""
+        return self.home / "scratch"
+
+    @property
     def log(self) -> Path:
         return self.home / "broker.log"
 
     def configure(self, record: ClusterRecord, certificates: CertificateFiles | None) -> None:
         """Write what the broker reads, anew at each start: settings may change between two."""
+        if self.scratch.exists():
+            shutil.rmtree(self.scratch)
+        self.scratch.mkdir()
         settings = node_settings(record, self.number, self.data, certificates)
         write_whole(self.properties, render_properties(settings), mode=0o600)
         write_whole(self.home / "log4j2.properties", _LOG4J2)
@@ -100,6 +109,9 @@ class Node:
             java_executable(),
             *record.spec.jvm_options,
             "-Djava.awt.headless=true",
+            # Nothing outside of the cluster's home, also when it is killed.
+            f"-Djava.io.tmpdir={self.scratch}",
+            "-XX:-UsePerfData",
             f"-Dlog4j2.configurationFile={self.home / 'log4j2.properties'}",
             f"-Dlog4j.configuration=file:{self.home / 'log4j.properties'}",
             "-cp",

@@ -1,0 +1,19 @@
+"""Where everything that the tests start leaves what it would leave in /tmp: killed JVMs don't clean up.
+
+`make test` makes the folder and deletes it when all is green.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+JAVA_OPTIONS = f"-Djava.io.tmpdir={tempfile.gettempdir()} -XX:-UsePerfData"
+"""For every JVM of Spark; a broker of the lab has its own folder."""
+
+SCRATCH = {"TMPDIR": tempfile.gettempdir(), "SPARK_SUBMIT_OPTS": JAVA_OPTIONS}
+"""The environment variables that say so; everything that a test starts has them."""
+
+
+def use_scratch() -> None:
+    os.environ.update(SCRATCH)
