@@ -124,6 +124,7 @@ def retrieve(modules: tuple[str, ...], directory: Path, *, ivy_home: Path) -> No
     descriptor.write_text(_ivy_descriptor(modules), encoding="utf-8")
     command = [
         java_executable(),
+        "-XX:-UsePerfData",
         f"-Divy.default.ivy.user.dir={ivy_home}",
         "-jar",
         str(_ivy_jar()),

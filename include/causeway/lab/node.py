@@ -66,7 +66,7 @@ class Node:
         """Write what the broker reads, anew at each start: settings may change between two."""
         if self.scratch.exists():
             shutil.rmtree(self.scratch)
-        self.scratch.mkdir()
+        self.scratch.mkdir(parents=True)
         settings = node_settings(record, self.number, self.data, certificates)
         write_whole(self.properties, render_properties(settings), mode=0o600)
         write_whole(self.home / "log4j2.properties", _LOG4J2)
