@@ -35,6 +35,7 @@ def _features(node: SimNode, _: Any, respond: Respond) -> None:
 
 def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
     cluster = node.cluster
+    leaders = node.past.leaders if node.past else cluster.leaders
     names = list(cluster.topics) if request.topics is None else [t.name for t in request.topics]
     topics = []
     for name in names:
@@ -52,7 +53,7 @@ def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
             )
             continue
         partitions = [
-            Reply(partition_index=tp.partition, leader_id=cluster.leaders[tp]) for tp in topic.partitions
+            Reply(partition_index=tp.partition, leader_id=leaders.get(tp, -1)) for tp in topic.partitions
         ]
         topics.append(
             Reply(
@@ -68,8 +69,8 @@ def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
 
 
 def _find_coordinator(node: SimNode, request: Any, respond: Respond) -> None:
-    cluster = node.cluster
-    number = cluster.transaction_node if request.key_type == 1 else cluster.group_node
+    told = node.past or node.cluster
+    number = told.transaction_node if request.key_type == 1 else told.group_node
     respond(Reply(coordinators=[Reply(error_code=0, node_id=number)]))
 
 
@@ -101,9 +102,9 @@ def _fetch_one(node: SimNode, topic_id: Any, wanted: Any, request: Any) -> Reply
     if topic is None:
         return _no_records(wanted, Code.UNKNOWN_TOPIC_ID)
     tp = TopicPartition(topic.name, wanted.partition)
-    if not cluster.leads(node.number, tp):
+    log, offset = node.log(tp), wanted.fetch_offset
+    if log is None:
         return _no_records(wanted, Code.NOT_LEADER_OR_FOLLOWER)
-    log, offset = cluster.logs[tp], wanted.fetch_offset
     if offset < log.start or (offset > log.end and wanted.last_fetched_epoch < 0):
         return _no_records(wanted, Code.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0:
@@ -164,12 +165,11 @@ def _list_offsets(node: SimNode, request: Any, respond: Respond) -> None:
 
 
 def _offset_at(node: SimNode, tp: TopicPartition, timestamp: int, isolation: int) -> tuple[int, int, int]:
-    cluster = node.cluster
-    if tp not in cluster.logs:
+    if tp not in node.cluster.logs:
         return Code.UNKNOWN_TOPIC_OR_PARTITION, -1, -1
-    if not cluster.leads(node.number, tp):
+    log = node.log(tp)
+    if log is None:
         return Code.NOT_LEADER_OR_FOLLOWER, -1, -1
-    log = cluster.logs[tp]
     if timestamp == _EARLIEST:
         return 0, log.start, log.epochs[0][0]
     if not log.is_settled:
@@ -184,13 +184,13 @@ def _offset_at(node: SimNode, tp: TopicPartition, timestamp: int, isolation: int
 
 
 def _epoch_ends(node: SimNode, request: Any, respond: Respond) -> None:
-    cluster, topics = node.cluster, []
+    topics = []
     for topic in request.topics:
         parts = []
         for p in topic.partitions:
-            tp = TopicPartition(topic.topic, p.partition)
-            if cluster.leads(node.number, tp):
-                epoch, end = cluster.logs[tp].epoch_end(p.leader_epoch)
+            log = node.log(TopicPartition(topic.topic, p.partition))
+            if log is not None:
+                epoch, end = log.epoch_end(p.leader_epoch)
                 parts.append(Reply(partition=p.partition, error_code=0, leader_epoch=epoch, end_offset=end))
             else:
                 code = int(Code.NOT_LEADER_OR_FOLLOWER)
@@ -204,13 +204,13 @@ def _describe_producers(node: SimNode, request: Any, respond: Respond) -> None:
     for topic in request.topics:
         parts = []
         for number in topic.partition_indexes:
-            tp = TopicPartition(topic.name, number)
-            if node.cluster.leads(node.number, tp):
+            log = node.log(TopicPartition(topic.name, number))
+            if log is not None:
                 active = [
                     Reply(
                         producer_id=pid, current_txn_start_offset=-1 if p.open_from is None else p.open_from
                     )
-                    for pid, p in node.cluster.logs[tp].producers.items()
+                    for pid, p in log.producers.items()
                 ]
                 parts.append(Reply(partition_index=number, error_code=0, active_producers=active))
             else:
@@ -261,7 +261,9 @@ class _Appending:
         for tp, head in self._heads.items():
             if tp not in self._cluster.logs:
                 self._answered(tp, Code.UNKNOWN_TOPIC_OR_PARTITION)
-            elif not self._cluster.leads(self._node.number, tp):
+            elif self._node.past is not None and tp in self._node.past.logs:
+                answer_later(self._node, lambda t=tp: self._answered(t, Code.NOT_LEADER_OR_FOLLOWER))
+            elif self._node.log(tp) is None:
                 self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
             elif not head.is_transactional or self._is_open(tp, head):
                 plain.append(tp)
@@ -325,10 +327,10 @@ class _Appending:
 
     def _append(self, tp: TopicPartition) -> None:
         cluster, head, batch = self._cluster, self._heads[tp], self._batches[tp]
-        if not cluster.leads(self._node.number, tp):
+        log = self._node.log(tp)
+        if log is None or self._node.past is not None:
             self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
             return
-        log = cluster.logs[tp]
         verdict = log.check(head, len(batch))
         if verdict < 0:
             base = -1 - verdict
@@ -367,6 +369,12 @@ def answering(cluster: Any, say: Callable[..., None]) -> Callable[..., None]:
 
     cluster.unanswered[number] = say
     return answer
+
+
+def answer_later(node: SimNode, answer: Callable[[], None]) -> None:
+    """What a deposed node can't do alone waits until it hears from the others that it was deposed."""
+    assert node.past is not None
+    node.past.unanswered.append(answer)
 
 
 def _is_coordinator(node: SimNode) -> bool:
@@ -539,6 +547,35 @@ def _commit_offsets(node: SimNode, request: Any, respond: Respond) -> None:
         )
 
 
+def _commit_plain_offsets(node: SimNode, request: Any, respond: Respond) -> None:
+    cluster = node.cluster
+
+    def say(code: int) -> None:
+        topics = [
+            Reply(name=t.name, partitions=[Reply(partition_index=p.partition_index, error_code=code)])
+            for t in request.topics
+            for p in t.partitions
+        ]
+        respond(Reply(topics=topics))
+
+    def written() -> None:
+        if cluster.group_node != node.number:
+            say(int(Code.NOT_COORDINATOR))
+            return
+        for topic in request.topics:
+            for p in topic.partitions:
+                key = (request.group_id, TopicPartition(topic.name, p.partition_index))
+                cluster.groups.committed[key] = (p.committed_offset, p.committed_metadata)
+        say(0)
+
+    if node.past is not None and node.past.group_node == node.number:
+        answer_later(node, lambda: say(int(Code.NOT_COORDINATOR)))
+    elif cluster.group_node != node.number:
+        say(int(Code.NOT_COORDINATOR))
+    else:
+        cluster.loop.after(cluster.loop.random.uniform(0.0001, cluster.replication_delay), written)
+
+
 def _offsets_code(code: int) -> int:
     if code == Code.PRODUCER_FENCED:
         return int(Code.INVALID_PRODUCER_EPOCH)
@@ -564,10 +601,11 @@ def _take_offsets(cluster: Any, request: Any) -> int:
 
 def _fetch_offsets(node: SimNode, request: Any, respond: Respond) -> None:
     cluster = node.cluster
-    if cluster.group_node != node.number:
+    told = node.past or cluster
+    if told.group_node != node.number:
         respond(Reply(error_code=int(Code.NOT_COORDINATOR), topics=[]))
         return
-    groups, topics = cluster.groups, []
+    groups, topics = told.groups, []
     for topic in request.topics:
         parts = []
         for number in topic.partition_indexes:
@@ -602,5 +640,6 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "AddPartitionsToTxnRequest": _add_partitions,
     "AddOffsetsToTxnRequest": _add_offsets,
     "TxnOffsetCommitRequest": _commit_offsets,
+    "OffsetCommitRequest": _commit_plain_offsets,
     "OffsetFetchRequest": _fetch_offsets,
 }

@@ -8,6 +8,7 @@ elections.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -43,10 +44,25 @@ class GroupOffsets:
     """(producer id, epoch) that the transaction coordinator knows to be writing here."""
 
 
+@dataclass(slots=True)
+class Past:
+    """What a node that is cut off from all others takes for true, and tells whoever asks it."""
+
+    logs: dict[TopicPartition, PartitionLog]
+    """Of the partitions that it led."""
+    leaders: dict[TopicPartition, int]
+    transaction_node: int
+    group_node: int
+    groups: GroupOffsets
+    unanswered: list[Callable[[], None]] = field(default_factory=list)
+    """What it would need the others for."""
+
+
 class SimNode:
     def __init__(self, cluster: SimCluster, number: int) -> None:
         self.cluster, self.number = cluster, number
         self.is_up, self.is_frozen = True, False
+        self.past: Past | None = None
         self.connections: list[SimConnection] = []
         self._missed: list[Callable[[], None]] = []
         self.life = 0
@@ -72,6 +88,16 @@ class SimNode:
 
         handle(self, request, connection, answer)
 
+    @property
+    def is_in_touch(self) -> bool:
+        return self.is_up and self.past is None
+
+    def log(self, tp: TopicPartition) -> PartitionLog | None:
+        """If this node leads the partition, as far as it knows."""
+        if self.past is not None:
+            return self.past.logs.get(tp)
+        return self.cluster.logs[tp] if self.cluster.leaders.get(tp) == self.number else None
+
     def freeze(self) -> None:
         self.is_frozen = True
 
@@ -81,17 +107,37 @@ class SimNode:
         for act in missed:
             act()
 
+    def lose_touch(self) -> None:
+        """Cut off from the other nodes, not from its clients: it is deposed and doesn't know it."""
+        cluster = self.cluster
+        led = [tp for tp, leader in cluster.leaders.items() if leader == self.number]
+        self.past = Past(
+            {tp: cluster.logs[tp].as_it_is() for tp in led},
+            dict(cluster.leaders),
+            cluster.transaction_node,
+            cluster.group_node,
+            deepcopy(cluster.groups),
+        )
+        cluster.on_loss(self.number)
+
+    def find_touch(self) -> None:
+        past, self.past = self.past, None
+        if past is not None:
+            self.cluster.on_return(self.number)
+            for answer in past.unanswered:
+                answer()
+
     def crash(self) -> None:
-        self.is_up, self.is_frozen = False, False
+        self.is_up, self.is_frozen, self.past = False, False, None
         self.life += 1
         self._missed.clear()
         for connection in list(self.connections):
             connection.close("the broker died")
-        self.cluster.on_crash(self.number)
+        self.cluster.on_loss(self.number)
 
     def restart(self) -> None:
         self.is_up = True
-        self.cluster.on_restart(self.number)
+        self.cluster.on_return(self.number)
 
 
 class SimCluster:
@@ -150,9 +196,6 @@ class SimCluster:
         return self._numbers
 
     # writing
-
-    def leads(self, node: int, tp: TopicPartition) -> bool:
-        return self.leaders.get(tp) == node
 
     def appended(self, tp: TopicPartition, up_to: int, then: Callable[[bool], None]) -> None:
         """Calls back when everything in front of `up_to` is replicated, or when another node leads."""
@@ -231,7 +274,7 @@ class SimCluster:
     def elect(self, tp: TopicPartition, *, unclean: bool = False) -> None:
         """Another leader; what wasn't replicated may be gone, and uncleanly even what was."""
         log, random = self.logs[tp], self.loop.random
-        up = [node.number for node in self.nodes if node.is_up]
+        up = [node.number for node in self.nodes if node.is_in_touch]
         self.leaders[tp] = random.choice(up) if up else -1
         for _, _, then in self._waiting.pop(tp, []):
             then(False)
@@ -259,7 +302,7 @@ class SimCluster:
         self.on_change(tp)
 
     def move_coordinators(self) -> None:
-        up = [node.number for node in self.nodes if node.is_up]
+        up = [node.number for node in self.nodes if node.is_in_touch]
         if not up:
             return
         self.transaction_node, self.group_node = (self.loop.random.choice(up) for _ in range(2))
@@ -268,17 +311,17 @@ class SimCluster:
         for give_up in waiting.values():
             give_up(16)
 
-    def on_crash(self, number: int) -> None:
-        self.loop.note(lambda: f"{self.name}:{number} dies")
+    def on_loss(self, number: int) -> None:
+        self.loop.note(lambda: f"{self.name}:{number} is lost to the others")
         for tp, leader in self.leaders.items():
             if leader == number:
                 self.elect(tp)
         if number in (self.transaction_node, self.group_node):
             self.move_coordinators()
 
-    def on_restart(self, number: int) -> None:
+    def on_return(self, number: int) -> None:
         self.loop.note(lambda: f"{self.name}:{number} is back")
-        if any(n.is_up and n.number != number for n in self.nodes):
+        if any(n.is_in_touch and n.number != number for n in self.nodes):
             return
         for tp, leader in self.leaders.items():
             if leader < 0:

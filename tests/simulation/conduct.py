@@ -48,7 +48,7 @@ class Conduct:
             asked.add("state")
         elif name == "EndTxnRequest":
             self._ended.add((task, request.producer_id, request.producer_epoch))
-        elif name == "AppendRequest":
+        elif name == "AppendRequest" and request.transactional_id is not None:
             self._produced(task, request, node, connection)
             if "position" not in asked:
                 raise Broken(f"C3: {task} appends without having read the position behind its claim")

@@ -18,6 +18,8 @@ from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
+from causeway.core.producer import ProducerEpoch
+from causeway.core.round_plan import with_last_owners
 from causeway.flows import fence as fence_module
 from causeway.flows.lane.run import run_lane
 from causeway.flows.lane_worker import without_rows
@@ -97,6 +99,7 @@ class FlowRun:
         self._target = WireTarget(SimWire(world.target, self.clock, "nyc"))
         self._parked_until: dict[TopicPartition, float] = {}
         self._remembered: dict[str, KnownPair] = {}
+        self._last_owners: dict[int, ProducerEpoch] = {}
         self.parked: dict[TopicPartition, object] = {}
         self.outcome = ""
         self._fruitless = 0
@@ -171,6 +174,7 @@ class FlowRun:
         now = self.clock.monotonic()
         waiting = frozenset(tp for tp, until in self._parked_until.items() if until > now)
         plan = await plan_round(flow, self.generation, source, target, landscape, self._remembered, waiting)
+        plan = with_last_owners(plan, self._last_owners)
         self.parked.update(plan.parked)
         if not plan.tasks:
             if plan.later:
@@ -179,6 +183,7 @@ class FlowRun:
             return True
         await self._remember_pairs(landscape)
         results = await self._carry(plan.tasks)
+        self._last_owners |= {r.lane: r.last_owner for r in results if r.last_owner is not None}
         self._note_parked(results)
         if any(r.outcome in ("superseded", "fenced") for r in results):
             await check_turn(target, flow.name, self.generation)

@@ -33,9 +33,11 @@ class Trouble(StrEnum):
     RETENTION = auto()
     FENCE = auto()
     OTHER_LANES = auto()
+    TARGET_DEPOSED = auto()
+    SOURCE_DEPOSED = auto()
 
 
-_SETTLING_SHARE = 0.4
+_SETTLING_SHARE, _DEPOSED_SHARE = 0.4, 0.4
 _RARE = {
     Trouble.FOREIGN_WRITER,
     Trouble.FOREIGN_TRANSACTION,
@@ -45,6 +47,8 @@ _RARE = {
     Trouble.IDS_EXPIRE,
 }
 """Each of these can bring a partition to a halt, or is about a week without a run."""
+_APART = {Trouble.TARGET_DEPOSED, Trouble.SOURCE_DEPOSED}
+"""Only where there is another node, and drawn apart."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,11 +98,22 @@ def scenario_of(seed: int) -> Scenario:
         weather=_weather(random),
         source_transactions=random.choice((0.0, 0.3, 0.9)),
     )
-    made.troubles = _troubles(random, seconds)
+    made.troubles = sorted(_troubles(random, seconds) + _deposed(made))
     made.settles = Random(seed * 104_729 + 3).random() < _SETTLING_SHARE
     if not made.is_v2 and any(trouble is Trouble.TARGET_UNCLEAN for _, trouble in made.troubles):
         made.settles = False  # nothing is settled there, and v1 has trouble enough of its own
     return made
+
+
+def _deposed(made: Scenario) -> list[tuple[float, Trouble]]:
+    random, found = Random(made.seed * 49_979_687 + 5), []
+    for nodes, trouble in (
+        (made.source_nodes, Trouble.SOURCE_DEPOSED),
+        (made.target_nodes, Trouble.TARGET_DEPOSED),
+    ):
+        if nodes > 1 and random.random() < _DEPOSED_SHARE:
+            found += [(random.uniform(0, made.seconds), trouble) for _ in range(random.choice((1, 2, 4)))]
+    return found
 
 
 def settling_scenario_of(seed: int) -> Scenario:
@@ -142,7 +157,7 @@ def _weather(random: Random) -> Weather:
 def _troubles(random: Random, seconds: float) -> list[tuple[float, Trouble]]:
     if random.random() < 0.1:
         return []
-    kinds = [t for t in Trouble if random.random() < (0.1 if t in _RARE else 0.25)]
+    kinds = [t for t in Trouble if t not in _APART and random.random() < (0.1 if t in _RARE else 0.25)]
     found = [
         (random.uniform(0.0, seconds), kind) for kind in kinds for _ in range(random.choice((1, 1, 2, 4)))
     ]

@@ -1,54 +1,99 @@
-"""A leader that moves says nothing of a partition's past."""
+"""A leader that moves says nothing of a partition's past, and nothing is committed over its move."""
 
 from __future__ import annotations
 
-from causeway.brokers.log_reader import WireLogReader
-from causeway.brokers.target_log import WireTarget
-from causeway.core.flow import CopyLimits
-from causeway.core.identity import Generation, Pair, SourceOffset
-from causeway.core.lane_task import Assignment, LaneTask, PartitionRow
+from unittest.mock import patch
+
+import pytest
+
+from causeway.core.batches import parse_head
+from causeway.core.codecs import Codec
+from causeway.core.lane_task import PartitionRow
+from causeway.core.records import Record, encode_batch
+from causeway.flows.lane.copying import LaneCopy
+from causeway.flows.lane.run import run_lane
 from causeway.flows.lane.survey import Survey
-from tests.simulation.cluster import SimCluster
-from tests.simulation.loop import Loop, Process, VirtualNetwork
-from tests.simulation.wire import SimWire
+from tests.simulation.small_stage import Stage
 
 
 def test_without_position_a_leader_that_moves_is_waited_for():
-    loop = Loop(1)
-    source, target = SimCluster(loop, "sf"), SimCluster(loop, "nyc", nodes=2)
-    here, there = source.create_topic("orders", 1), target.create_topic("sf.orders", 1)
-    target.create_topic("map", 1)
-    network = VirtualNetwork(Process(loop, "worker"))
-    reader, writer = (
-        WireLogReader(SimWire(source, network, "sf")),
-        WireTarget(SimWire(target, network, "nyc")),
-    )
-    tp = there.partitions[0]
-    pair = Pair(
-        source=here.partitions[0], target=tp, source_topic_id=here.topic_id, target_topic_id=there.topic_id
-    )
-    assignment = Assignment(pair=pair, end=SourceOffset(0), start=None, known=True)
-    task = LaneTask(
-        flow="f",
-        group="causeway.f",
-        lane=0,
-        transactional_id="causeway.f.0",
-        generation=Generation(0),
-        map_topic="map",
-        map_partitions=1,
-        limits=CopyLimits(),
-        assignments=(assignment,),
-    )
-    rows = {tp: PartitionRow(source=pair.source, target=tp)}
+    at = Stage()
+    network, reader, target = at.worker("worker")
+    task = at.task(0, known=True)
+    rows = {at.mirror: PartitionRow(source=at.pair.source, target=at.mirror)}
 
     async def look():
-        for wire in (reader.wire, writer.wire):
-            await wire.connect()
-        await writer.log_ends([tp])  # now it is known who leads
-        target.leaders[tp] = 1 - target.leaders[tp]
-        return await Survey(task, reader, writer, rows).look([assignment], stable=True)
+        await target.log_ends([at.mirror])  # now it is known who leads
+        at.target.leaders[at.mirror] = 0
+        return await Survey(task, reader, target, rows).look(task.assignments, stable=True)
 
     assert network.run(look) == {}
-    assert rows[tp].parked is None
-    assert "NOT_LEADER_OR_FOLLOWER" in rows[tp].later
-    assert tp in network.run(lambda: Survey(task, reader, writer, rows).look([assignment], stable=True))
+    assert rows[at.mirror].parked is None
+    assert "NOT_LEADER_OR_FOLLOWER" in rows[at.mirror].later
+    again = network.run(lambda: Survey(task, reader, target, rows).look(task.assignments, stable=True))
+    assert at.mirror in again
+
+
+async def believe(self, touched):
+    for stream in touched:
+        stream.target_epoch = stream.leader_epoch
+
+
+@pytest.mark.parametrize("asks_who_leads", [True, False], ids=["as it is", "the rule taken out"])
+def test_a_leader_that_moves_in_the_middle_of_a_transaction_aborts_it(asks_who_leads):
+    at = Stage()
+    at.write()
+    network, reader, target = at.worker("worker")
+    generation = at.begin(network, target)
+
+    def move_once(tp, *_):
+        if tp == at.mirror:
+            at.target.on_append = lambda *_: None
+            at.loop.after(at.target.replication_delay, lambda: at.target.logs[tp].lead_anew(1))
+
+    at.target.on_append = move_once
+    with patch.object(LaneCopy, "_prove_ends", LaneCopy._prove_ends if asks_who_leads else believe):
+        first = network.run(lambda: run_lane(at.task(generation), reader, target, network))
+    at.settle()
+    ends = [batch.commits for batch in at.target.logs[at.mirror].batches if batch.commits is not None]
+    assert (first.outcome, ends) == (("doubt", [False]) if asks_who_leads else ("done", [True]))
+    if asks_who_leads:
+        assert "changed in the middle of a transaction" in first.why
+        assert network.run(lambda: run_lane(at.task(generation), reader, target, network)).outcome == "done"
+    at.settle()
+    assert len(list(at.target.logs[at.mirror].visible())) == 1
+
+
+def test_what_others_aborted_on_a_fresh_partition_is_no_lost_record_of_ours():
+    at = Stage()
+    network, reader, target = at.worker("worker")
+    batch = encode_batch(
+        [Record(0, 1_000, b"k", b"theirs")],
+        codec=Codec.NONE,
+        producer_id=77,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    at.target.append_directly(at.mirror, batch)
+    at.settle()
+    generation, ends_told = at.begin(network, target), []
+
+    def abort_when_the_end_is_told(_, request, reply):
+        if type(request).__name__ == "ListOffsetsRequest" and reply.topics[0].name == at.mirror.topic:
+            ends_told.append(reply.topics[0].partitions[0].offset)
+            if len(ends_told) == 4:  # start and end, in front of the claim and behind it
+                at.target.mark_directly(at.mirror, 77, 0, commit=False)
+
+    at.target.on_answer = abort_when_the_end_is_told
+    network.run(lambda: run_lane(at.task(generation), reader, target, network))  # only a position
+    assert ends_told[:4] == [0, 1, 0, 1]
+    at.target.elect(at.mirror)
+    at.settle()
+    at.write()
+    for _ in range(2):  # the first finds out who leads now
+        result = network.run(lambda: run_lane(at.task(generation, known=True), reader, target, network))
+        assert (result.outcome, result.rows[0].parked) == ("done", None)
+    at.settle()
+    (copied,) = at.target.logs[at.mirror].visible()
+    assert parse_head(memoryview(copied.data)).record_count == 1

@@ -99,6 +99,22 @@ def source_crash(world: World) -> None:
     _crash(world, world.source)
 
 
+def _depose(world: World, cluster: SimCluster) -> None:
+    in_touch = [node for node in cluster.nodes if node.is_in_touch]
+    if len(in_touch) > 1:
+        node = world.loop.random.choice(in_touch)
+        node.lose_touch()
+        world.loop.after(world.loop.random.choice((0.1, 1.0, 5.0)), node.find_touch)
+
+
+def target_deposed(world: World) -> None:
+    _depose(world, world.target)
+
+
+def source_deposed(world: World) -> None:
+    _depose(world, world.source)
+
+
 def target_freeze(world: World) -> None:
     node = world.loop.random.choice(world.target.nodes)
     if node.is_up and not node.is_frozen:

@@ -286,6 +286,7 @@ class World:
                     node.thaw()
                 if not node.is_up:
                     node.restart()
+                node.find_touch()
         for process in [w.process for w in self.workers] + [r.process for r in self.runs]:
             if process.is_frozen:
                 process.thaw()
@@ -303,7 +304,8 @@ class World:
         for _ in range(_MOST_LAST_RUNS):
             last = self.start_run(take_over=True)
             loop.run(lambda r=last: r.ended.is_done)
-            if last.outcome == "caught up" and not self._is_anything_left(last):
+            is_alone = all(run.ended.is_done or not run.process.is_alive for run in self.runs)
+            if last.outcome == "caught up" and is_alone and not self._is_anything_left(last):
                 break
             self.settle(self.scenario.timeout_ms / 1000 + 3)
         self.last_run = last

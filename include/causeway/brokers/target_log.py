@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID, uuid4
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
-from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
@@ -51,21 +52,39 @@ class WireTarget(WireLogReader):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self._flow_states: dict[str, FlowState] = {}
-        self._flows_next = 0
+        self._flows_next = self._flows_least = 0
+        self._flows_id: UUID | None = None
 
     async def flow_state(self, flow: str) -> FlowState:
         """Only what was appended since the last look is read again."""
-        end = await self._end_of(_FLOWS)
-        if end < self._flows_next:  # the topic was made anew under us
-            self._flow_states, self._flows_next = {}, 0
+        end = await self._end_of_flows()
         async for record in self._records(_FLOWS, self._flows_next, end):
             value = record.value
             self._flow_states = fold(
                 self._flow_states,
                 LogRecord(record.offset, record.timestamp_ms, record.key or b"", value),
             )
-        self._flows_next = max(self._flows_next, end)
+        self._flows_next = self._flows_least = max(self._flows_next, end)
         return self._flow_states.get(flow, FlowState())
+
+    async def _end_of_flows(self) -> int:
+        """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
+        if self._flows_id is None:
+            self._flows_id = await self._id_of(FLOWS_TOPIC)
+        for _ in range(_TRIES):
+            end = await self._end_of(_FLOWS)
+            if end >= self._flows_least:
+                return end
+            topic_id = await self._id_of(FLOWS_TOPIC)
+            if topic_id != self._flows_id:  # the topic was made anew under us
+                self._flow_states, self._flows_id = {}, topic_id
+                self._flows_next = self._flows_least = 0
+            self.wire.forget_leader(_FLOWS)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        raise Unreachable(f"{_FLOWS} of {self.wire.endpoint} ends at {end}, in front of {self._flows_least}")
+
+    async def _id_of(self, topic: str) -> UUID:
+        return (await self.wire.topics([topic]))[topic].topic_id
 
     async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
         """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
@@ -85,6 +104,8 @@ class WireTarget(WireLogReader):
                 request = AppendRequest({tp: batch}, transactional_id=None, is_v2=False)
                 answer = (await self.wire.send(request, node)).by_partition[tp]
                 if isinstance(answer, Appended):
+                    if tp == _FLOWS:
+                        self._flows_least = max(self._flows_least, answer.base_offset + 1)
                     return int(answer.base_offset)
                 self._give_up_on(answer.code, topic)
             elif self.wire.is_hidden(topic):
@@ -104,13 +125,14 @@ class WireTarget(WireLogReader):
         self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
     ) -> dict[TopicPartition, Position | ForeignPosition | None]:
         by_topic: dict[str, list[int]] = {}
-        for tp in partitions:
+        for tp in [*partitions, *([_FLOWS] if stable else [])]:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
         unsettled = 0
         for _ in range(_TRIES):
+            mark = await self._mark(group) if stable else None
             found, codes = await self._offset_fetch(group, by_topic, stable=stable)
-            if codes <= {0}:
-                return {tp: found.get(tp) for tp in partitions}
+            if codes <= {0} and (mark is None or found.get(_FLOWS) == (0, mark)):
+                return {tp: parse_position(*found[tp]) if tp in found else None for tp in partitions}
             if not codes <= {0, Code.UNSTABLE_OFFSET_COMMIT, *PASSING}:
                 raise_for(self.wire, max(codes), f"OffsetFetch of {group}", group)
             if codes & PASSING:
@@ -121,9 +143,47 @@ class WireTarget(WireLogReader):
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise Unsettled(f"offsets of {group} on {self.wire.endpoint} stay unstable")
 
+    async def _mark(self, group: str) -> str:
+        """Of an offset that is written only to be read back: the metadata.
+
+        A group coordinator that was deposed and doesn't know it still answers with the offsets that it had
+        then; it can't take new ones. Another lane's mark may come in between: then ours is written again.
+        """
+        nonce = uuid4().hex
+        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+        part_type = topic_type.OffsetCommitRequestPartition
+        part = part_type(partition_index=_FLOWS.partition, committed_offset=0, committed_metadata=nonce)
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[topic_type(name=_FLOWS.topic, partitions=[part])],
+            min_version=8,
+            max_version=8,
+        )
+        for _ in range(_TRIES):
+            answer = await self._ask_group(group, request)
+            code = answer.topics[0].partitions[0].error_code
+            if code == 0:
+                return nonce
+            if code == Code.TOPIC_AUTHORIZATION_FAILED:
+                raise self.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
+            if code not in PASSING:
+                raise_for(self.wire, code, f"OffsetCommit of {group}", group)
+            self.wire.forget_coordinator(group, GROUP)
+            await self.wire.network.sleep(_PAUSE_SECONDS)
+        raise Unreachable(f"the coordinator of {group} on {self.wire.endpoint} takes no offsets")
+
+    async def _ask_group(self, group: str, request: Any) -> Any:
+        try:
+            return await self.wire.send(request, await self.wire.coordinator(group, GROUP))
+        except Unreachable:
+            self.wire.forget_coordinator(group, GROUP)
+            raise
+
     async def _offset_fetch(
         self, group: str, by_topic: dict[str, list[int]], *, stable: bool
-    ) -> tuple[dict[TopicPartition, Position | ForeignPosition], set[int]]:
+    ) -> tuple[dict[TopicPartition, tuple[int, str]], set[int]]:
         topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
         request = OffsetFetchRequest(
             group_id=group,
@@ -132,11 +192,7 @@ class WireTarget(WireLogReader):
             min_version=7,
             max_version=7,
         )
-        try:
-            answer = await self.wire.send(request, await self.wire.coordinator(group, GROUP))
-        except Unreachable:
-            self.wire.forget_coordinator(group, GROUP)
-            raise
+        answer = await self._ask_group(group, request)
         codes, found = {answer.error_code}, {}
         for topic in answer.topics:
             for p in topic.partitions:
@@ -145,7 +201,7 @@ class WireTarget(WireLogReader):
                     raise self.wire.lacks_right(topic.name, Operation.READ)
                 if p.committed_offset >= 0:
                     tp = TopicPartition(topic.name, p.partition_index)
-                    found[tp] = parse_position(p.committed_offset, p.metadata)
+                    found[tp] = p.committed_offset, p.metadata
         return found, codes
 
     async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:

@@ -9,8 +9,11 @@ Invariants
        was sent for an older fence and arrives late, on a connection that its sender has long given up.
     B. `most_lanes` never shrinks: a fence has to claim every lane that the flow ever had.
     C. Signs of life and ends of runs name the generation they belong to; they open nothing.
-    D. Keys make the topic compactable without losing any of this: one per flow and kind; one for each lift,
-       or a late one would take the place of the one that counts.
+    D. Whoever appends a record and reads up to it has read every turn in front of it, whichever node
+       answered: a leader that was deposed and doesn't know it can't show a record that it never got.
+       `claimed` is appended for nothing but that.
+    E. Keys make the topic compactable without losing any of this: one per flow and kind (and lane);
+       one for each lift, or a late one would take the place of the one that counts.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-Kind = Literal["run", "alive", "ended", "fence", "lift", "pairs", "clusters"]
+Kind = Literal["run", "alive", "ended", "fence", "lift", "pairs", "clusters", "claimed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,8 @@ def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState
     if record.value is None:
         return states
     value = _parse_value(record)
+    if kind == "claimed":
+        return states  # says nothing: it was appended to be read up to
     before = states.get(flow, FlowState())
     try:
         return {**states, flow: _apply(before, kind, value, record)}
@@ -244,6 +249,12 @@ def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, b
 
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
     return _record("clusters", flow, {"source": source, "target": target})
+
+
+def claimed_record(flow: str, *, lane: int, generation: int) -> tuple[bytes, bytes]:
+    """A lane was claimed by a worker of that generation."""
+    key, body = _record("claimed", flow, {"generation": generation})
+    return key + f"/{lane}".encode(), body
 
 
 def _record(kind: Kind, flow: str, value: Mapping[str, object]) -> tuple[bytes, bytes]:

@@ -155,20 +155,19 @@ def run_up_to(runs: list[Run], assignment: Assignment, target_next: int) -> Run 
 
 
 def open_data_was_committed(
-    runs: list[Run], assignment: Assignment, position: Position | None, last_stable: int, target_end: int
+    runs: list[Run], assignment: Assignment, position: Position | None, last_stable: int, kept_to: int
 ) -> bool:
     """Of a transaction of ours that a lost marker left open from `last_stable` on: how it had ended.
 
-    The position was committed with it, so where the log reaches the position, that alone tells. A log that
-    lost more is asked by the map, which has a run for all that was committed; without one it was an attempt
-    that had been aborted. What the map says behind the position is about a tail that was lost before, and
-    written again since.
+    The log is the one that was mirrored up to `kept_to`; behind it lies what was written since. Where that
+    is the position, it alone tells: it was committed with the data. A log that lost more is asked by the
+    map, which has a run for all that was committed; without one it was an attempt that had been aborted.
     """
     if position is None:
         return False
-    if position.target_next <= target_end and position.generation != assignment.adopted_at:
+    if position.target_next == kept_to and position.generation != assignment.adopted_at:
         return position.target_next > last_stable
-    run = run_in_front_of(runs, assignment, min(target_end, position.target_next))
+    run = run_in_front_of(runs, assignment, kept_to)
     return run is not None and run.target_first >= last_stable
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from causeway.core.errors import CausewayError
 from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+from causeway.core.producer import ProducerEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class LaneTask:
     assignments: tuple[Assignment, ...]
     settles: bool = False
     """Whether a dead owner's transaction is committed, where it is proved right, instead of aborted."""
+    last_owner: ProducerEpoch | None = None
+    """How this run's last owner of the lane left it; None: this run hasn't owned it, or it ended in doubt."""
 
 
 class ParkReason(StrEnum):
@@ -118,3 +121,5 @@ class LaneResult:
     rows: tuple[PartitionRow, ...]
     error: CausewayError | None = None
     """Of a lane that failed for a reason that another try won't cure: a right, a setting."""
+    last_owner: ProducerEpoch | None = None
+    """Of a lane that is done: what its next task of the same run is told."""

@@ -186,13 +186,17 @@ class Target(LogReader, Protocol):
     """The cluster that is appended to."""
 
     async def flow_state(self, flow: str) -> FlowState:
-        """The flows topic, read to its end."""
+        """The flows topic, read to its end: never less than what was read or appended here before."""
+        ...
+
+    async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
+        """One record without transaction, on all replicas in sync; returns its offset."""
         ...
 
     async def positions(
         self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
     ) -> dict[TopicPartition, Position | ForeignPosition | None]:
-        """`stable`: those that nothing can change any more.
+        """`stable`: those that nothing can change any more, of a coordinator that is one now.
 
         :raises Unsettled: some stay pending.
         """

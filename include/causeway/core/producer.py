@@ -5,9 +5,24 @@ Sequences start at 0 in each epoch, per partition, and go on by record count.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from causeway.core.identity import TopicPartition
 
 _SEQUENCES = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEpoch:
+    """What a claimed lane's owner was when it ended."""
+
+    producer_id: int
+    epoch: int
+
+    def is_followed_by(self, claimed: ProducerState) -> bool:
+        """Each claim and each end of a transaction takes an epoch: the next one means that nobody came
+        between."""
+        return (claimed.producer_id, claimed.epoch) == (self.producer_id, self.epoch + 1)
 
 
 class ProducerState:

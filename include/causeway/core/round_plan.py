@@ -5,7 +5,7 @@ A plan is a hint for the lanes and the truth for lag. Pure: everything that it n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
@@ -14,6 +14,7 @@ from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, St
 from causeway.core.lanes import lane_of
 from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
+from causeway.core.producer import ProducerEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,12 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
         f"{what} had id {old} when this flow began with it and has {new}",
         f"`causeway adopt {flow} {source_topic} PARTITION OFFSET` once you know where it should go on",
     )
+
+
+def with_last_owners(plan: RoundPlan, last: Mapping[int, ProducerEpoch]) -> RoundPlan:
+    """By lane; a lane that follows its own run's last owner needn't prove its turn again."""
+    tasks = tuple(replace(task, last_owner=last.get(task.lane)) for task in plan.tasks)
+    return replace(plan, tasks=tasks)
 
 
 def without_joining(plan: RoundPlan, partitions: Collection[TopicPartition]) -> RoundPlan:

@@ -18,9 +18,10 @@ from causeway.core.instants import rfc3339
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
+from causeway.core.producer import ProducerEpoch
 from causeway.core.progress import Progress
 from causeway.core.report import RunOutcome, RunReport
-from causeway.core.round_plan import RoundPlan, without_joining
+from causeway.core.round_plan import RoundPlan, with_last_owners, without_joining
 from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
     Clusters,
@@ -145,6 +146,7 @@ class _Run:
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
         self._not_joined: set[TopicPartition] = set()
+        self._last_owners: dict[int, ProducerEpoch] = {}
         self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
         self._fruitless_since: float | None = None
@@ -249,7 +251,7 @@ class _Run:
         self._landscape = landscape
         known, waiting = self._remembered, self._parked_now()
         plan = await plan_round(flow, self.generation, source, target, landscape, known, waiting)
-        return without_joining(plan, self._not_joined)
+        return with_last_owners(without_joining(plan, self._not_joined), self._last_owners)
 
     def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
         done = prepare_topics(
@@ -312,6 +314,7 @@ class _Run:
         results = self._carry(plan.tasks)
         self.report.rounds += 1
         self.report.fold(results)
+        self._last_owners |= {r.lane: r.last_owner for r in results if r.last_owner is not None}
         self._note_parked(results)
         for result in results:
             if result.error is not None:

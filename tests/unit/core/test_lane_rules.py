@@ -270,22 +270,23 @@ def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
 
 
 @pytest.mark.parametrize(
-    ("last_stable", "target_end", "committed"),
+    ("last_stable", "kept_to", "committed"),
     [
         (40, 45, True),  # the marker alone was lost
         (40, 43, True),  # with some of the last run's records
-        (45, 47, False),  # an attempt behind the position, whose abort was lost
+        (45, 45, False),  # an attempt behind the position, whose abort was lost
         (30, 38, False),  # an aborted attempt in front of the last run, which was lost with the abort
+        (40, 40, False),  # an attempt where the lost run began, whose abort was lost too
     ],
 )
-def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(last_stable, target_end, committed):
+def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(last_stable, kept_to, committed):
     runs = [stretch(90, 25, (5, 0)), stretch(102, 40, (5, 0))]
-    assert open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, target_end) is committed
+    assert open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, kept_to) is committed
 
 
 def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now():
     runs = [stretch(102, 40, (5, 0)), stretch(107, 45, (5, 0))]
-    assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, target_end=50)
+    assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, kept_to=45)
 
 
 def test_without_a_position_nothing_was_committed():
@@ -298,17 +299,17 @@ def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail():
 
 
 @pytest.mark.parametrize(
-    ("target_next", "last_stable", "target_end", "adopted_at", "committed"),
+    ("target_next", "last_stable", "adopted_at", "committed"),
     [
-        (50, 46, 52, -1, True),
-        (46, 46, 52, -1, False),
-        (50, 46, 52, 7, False),
+        (50, 46, -1, True),
+        (46, 46, -1, False),
+        (50, 46, 7, False),
     ],
     ids=["the position lies behind it", "the position lies in front of it", "a person set the position"],
 )
 def test_without_a_map_the_position_tells_how_an_open_transaction_had_ended(
-    target_next, last_stable, target_end, adopted_at, committed
+    target_next, last_stable, adopted_at, committed
 ):
     position = replace(POSITION, target_next=target_next, generation=7)
     assignment = replace(ASSIGNMENT, adopted_at=adopted_at)
-    assert open_data_was_committed([], assignment, position, last_stable, target_end) is committed
+    assert open_data_was_committed([], assignment, position, last_stable, target_next) is committed

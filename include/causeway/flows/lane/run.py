@@ -1,6 +1,6 @@
 """One lane, from the question who may run to the last commit.
 
-    who may run -> look -> [settle] -> claim -> who may run -> position -> copy, commit, copy, commit, ...
+    who may run -> look -> [settle] -> claim -> who may run, for sure -> position -> copy, commit, copy, ...
 
 There is one recovery rule: whatever leaves an outcome unknown ends the task. The next task begins at
 the top and reads what is true. A task that was beaten never claims back; only a new task claims.
@@ -8,9 +8,11 @@ the top and reads what is true. A task that was beaten never claims back; only a
 
 from __future__ import annotations
 
-from causeway.core.flow_state import FlowState
+from causeway.core.flow_state import FlowState, claimed_record
 from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
+from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Clock, Doubt, Owner, Source, Target, Unreachable, Unsettled
+from causeway.core.producer import ProducerEpoch
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.hanging import Hanging
 from causeway.flows.lane.settle import Settling
@@ -35,7 +37,12 @@ async def run_lane(task: LaneTask, source: Source, target: Target, clock: Clock)
         for row in rows.values():
             row.later = row.later or why
     return LaneResult(
-        lane=task.lane, outcome=outcome, why=why, transactions=lane.transactions, rows=tuple(rows.values())
+        lane=task.lane,
+        outcome=outcome,
+        why=why,
+        transactions=lane.transactions,
+        rows=tuple(rows.values()),
+        last_owner=lane.last_owner if outcome == "done" else None,
     )
 
 
@@ -44,6 +51,13 @@ class _Lane:
         self._task, self._source, self._target = task, source, target
         self._clock, self._rows = clock, rows
         self._copy: LaneCopy | None = None
+        self._owner: Owner | None = None
+
+    @property
+    def last_owner(self) -> ProducerEpoch | None:
+        if self._owner is None:
+            return None
+        return ProducerEpoch(self._owner.producer.producer_id, self._owner.producer.epoch)
 
     @property
     def transactions(self) -> int:
@@ -62,8 +76,9 @@ class _Lane:
             settling = Settling(task, self._source, self._target, self._clock, self._rows)
             await settling.settle(seen)
         owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
-        if (end := await self._may_not_run()) is not None:
+        if (end := await self._may_surely_not_run(owner)) is not None:
             return end
+        self._owner = owner
         hanging = Hanging(task, self._target, owner, self._clock)
         assignments = [ground.assignment for ground in seen.values()]
         try:
@@ -94,6 +109,17 @@ class _Lane:
                 stream.position is None or stream.position.producer_id != owner.producer.producer_id
             )
         return self._task.settles and any(stream.is_due for stream in streams)
+
+    async def _may_surely_not_run(self, owner: Owner) -> tuple[Outcome, str] | None:
+        """Behind the claim, whoever answers: a fence that a deposed leader doesn't know of counts, too.
+
+        What isn't seen here is appended later, and whoever appended it claims this lane after that.
+        """
+        task = self._task
+        if task.last_owner is None or not task.last_owner.is_followed_by(owner.producer):
+            key, value = claimed_record(task.flow, lane=task.lane, generation=task.generation)
+            await self._target.append_plain(FLOWS_TOPIC, key, value)
+        return await self._may_not_run()
 
     async def _may_not_run(self) -> tuple[Outcome, str] | None:
         state = await self._target.flow_state(self._task.flow)

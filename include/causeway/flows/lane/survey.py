@@ -25,7 +25,7 @@ from causeway.core.lane_rules import (
     target_tail_is_lost,
 )
 from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
-from causeway.core.ports import LogEnd, Refused, Source, Target
+from causeway.core.ports import Doubt, LogEnd, Refused, Source, Target
 from causeway.core.position import Position
 from causeway.core.rights import Side
 from causeway.core.settled_tail import SettledTail
@@ -105,6 +105,7 @@ class Survey:
             if isinstance(start, Refused) or isinstance(end, Refused):
                 self._refused(tp, tp.topic, "target", start if isinstance(start, Refused) else end)
                 continue
+            _refuse_deposed(tp, position, end)
             grounds[tp] = _ground(asked[tp], position, start, end)
         await self._place_fresh(grounds)
         await self._check_source(grounds)
@@ -260,6 +261,18 @@ class Survey:
             self.park(tp, parked)
 
 
+def _refuse_deposed(tp: TopicPartition, position: Position | None, end: LogEnd) -> None:
+    """A leader of before the position tells of a log that ended earlier: nothing was lost.
+
+    :raises Doubt: another try asks anew who leads.
+    """
+    if position is not None and end.leader_epoch < position.target_epoch:
+        raise Doubt(
+            f"{tp} was written in leader epoch {position.target_epoch}, the leader that answers was elected "
+            f"in epoch {end.leader_epoch}"
+        )
+
+
 def _ground(assignment: Assignment, position: Position | None, log_start: int, end: LogEnd) -> Ground:
     if position is None:
         start = assignment.start
@@ -268,7 +281,7 @@ def _ground(assignment: Assignment, position: Position | None, log_start: int, e
             position=None,
             source_next=start.offset if start else SourceOffset(0),
             source_epoch=start.epoch if start else -1,
-            target_next=TargetOffset(end.offset),
+            target_next=TargetOffset(log_start),  # what others aborted there is no record of ours
             target_end=end.offset,
             target_epoch=end.leader_epoch,
             leader_epoch=end.leader_epoch,

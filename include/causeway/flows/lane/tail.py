@@ -260,7 +260,7 @@ class TailCheck:
             ground = grounds[tp]
             to_close[
                 open_data_was_committed(
-                    runs.get(tp, []), ground.assignment, ground.position, stuck[tp], ground.target_end
+                    runs.get(tp, []), ground.assignment, ground.position, stuck[tp], ground.target_next
                 )
             ].append(tp)
         for commit, partitions in to_close.items():

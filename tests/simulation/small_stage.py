@@ -1,0 +1,108 @@
+"""One record to copy, a target of two nodes: small enough to say what happens step by step."""
+
+from __future__ import annotations
+
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.target_log import WireTarget
+from causeway.core.codecs import Codec
+from causeway.core.flow import CopyLimits
+from causeway.core.flow_state import run_record
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.lane_task import Assignment, LaneTask
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.position import Position
+from causeway.core.producer import ProducerEpoch
+from causeway.core.records import Record, encode_batch
+from tests.simulation.cluster import SimCluster
+from tests.simulation.loop import Loop, Process, VirtualNetwork
+from tests.simulation.wire import SimWire
+
+GROUP = "causeway.f"
+
+
+class Stage:
+    """Node 1 leads everything, until a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.loop = Loop(3)
+        self.source = SimCluster(self.loop, "sf")
+        self.target = SimCluster(self.loop, "nyc", nodes=2)
+        here, there = self.source.create_topic("orders", 1), self.target.create_topic("sf.orders", 1)
+        self.target.create_topic(FLOWS_TOPIC, 1)
+        self.target.create_topic("map", 1)
+        self.mirror, self.flows = there.partitions[0], TopicPartition(FLOWS_TOPIC, 0)
+        self.target.leaders = dict.fromkeys(self.target.leaders, 1)
+        self.target.transaction_node = self.target.group_node = 1
+        self.pair = Pair(
+            source=here.partitions[0],
+            target=self.mirror,
+            source_topic_id=here.topic_id,
+            target_topic_id=there.topic_id,
+        )
+
+    def write(self) -> None:
+        """A record on the source."""
+        batch = encode_batch(
+            [Record(0, 1_000, b"k", b"v")],
+            codec=Codec.NONE,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            transactional=False,
+        )
+        self.source.append_directly(self.pair.source, batch)
+        self.settle()
+
+    def settle(self, seconds: float = 1.0) -> None:
+        self.loop.run(lambda: False, deadline=self.loop.now + seconds)
+
+    def depose_node_0(self) -> None:
+        self.target.nodes[0].lose_touch()
+
+    def worker(self, name: str) -> tuple[VirtualNetwork, WireLogReader, WireTarget]:
+        network = VirtualNetwork(Process(self.loop, name))
+        reader = WireLogReader(SimWire(self.source, network, "sf"))
+        target = WireTarget(SimWire(self.target, network, "nyc"))
+
+        async def connect() -> None:
+            await reader.wire.connect()
+            await target.wire.connect()
+
+        network.run(connect)
+        return network, reader, target
+
+    def task(
+        self, generation: int, last_owner: ProducerEpoch | None = None, *, known: bool = False
+    ) -> LaneTask:
+        end = self.source.logs[self.pair.source].end
+        return LaneTask(
+            flow="f",
+            group=GROUP,
+            lane=0,
+            transactional_id="causeway.f.0",
+            generation=Generation(generation),
+            map_topic="map",
+            map_partitions=1,
+            limits=CopyLimits(),
+            assignments=(Assignment(pair=self.pair, end=SourceOffset(end), start=None, known=known),),
+            last_owner=last_owner,
+        )
+
+    def begin(self, network: VirtualNetwork, target: WireTarget) -> int:
+        """A run's own record; its generation."""
+        state = network.run(lambda: target.flow_state("f"))
+        key, value = run_record("f", state, holder="run", run_id="1", lanes=1, at_ms=0)
+        return int(network.run(lambda: target.append_plain(FLOWS_TOPIC, key, value)))
+
+    def position(self, source_next: int) -> Position:
+        return Position(
+            source_next=SourceOffset(source_next),
+            target_next=TargetOffset(0),
+            source_topic_id=self.pair.source_topic_id,
+            target_topic_id=self.pair.target_topic_id,
+            source_epoch=0,
+            target_epoch=0,
+            generation=Generation(0),
+            producer_id=1,
+            time_ms=0,
+        )
