@@ -18,7 +18,7 @@ from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Appended, Beaten, EpochEnd, Fetched, FetchFrom, OpenTransaction, Refused
-from causeway.core.producer import ProducerState
+from causeway.core.producer import ProducerEpoch, ProducerState
 from causeway.core.records import Record, encode_batch
 from tests.contract.conftest import TIMEOUT_MS, Bench, data
 
@@ -474,6 +474,39 @@ def test_turns_are_said_in_one_order(bench: Bench):
     assert state.generation == offset
     assert state.run is not None
     assert state.run.holder == "me"
+
+
+def test_the_next_epoch_says_that_nobody_claimed_in_between(bench: Bench):
+    async def work():
+        _, owner = await bench.claim()
+        await bench.append(owner, bench.here, 2)
+        await owner.end(commit=True)
+        left = ProducerEpoch(owner.producer.producer_id, owner.producer.epoch)
+        _, following = await bench.claim()
+        _, behind_another = await bench.claim()
+        return left, following.producer, behind_another.producer
+
+    left, following, behind_another = bench.run(work)
+    assert left.is_followed_by(following)
+    assert not left.is_followed_by(behind_another)
+
+
+def test_lanes_that_read_their_positions_at_the_same_moment_all_get_them(bench: Bench):
+    async def work():
+        target, owner = await bench.claim()
+        await owner.commit_positions(bench.group, {bench.here: bench.position(2, 2)})
+        await owner.end(commit=True)
+        await bench.settled(target, bench.here)
+        others = [await bench.client() for _ in range(4)]
+        asked = [
+            other.wire.network.selector.call_soon_with_future(
+                lambda o=other: o.positions(bench.group, [bench.here], stable=True)
+            )
+            for other in others
+        ]
+        return [(await each)[bench.here] for each in asked]
+
+    assert bench.run(work) == [bench.position(2, 2)] * 4
 
 
 def test_one_claimed_lane_answers_for_all(bench: Bench):

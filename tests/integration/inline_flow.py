@@ -53,6 +53,7 @@ class InlineFlow:
     said: list[str] = field(default_factory=list)
     before_round: Callable[[int], None] = lambda _: None
     """Called with the number of the round, before its lanes run."""
+    after_round: Callable[[], None] = lambda: None
 
     def run(self, *, run_for: float | None = None) -> RunReport:
         self.said.clear()
@@ -61,7 +62,9 @@ class InlineFlow:
 
         def carry(tasks):
             self.before_round(next(rounds))
-            return [worker.run(task) for task in tasks]
+            results = [worker.run(task) for task in tasks]
+            self.after_round()
+            return results
 
         run_id = uuid.uuid4().hex
         options = RunOptions(holder=Holder(name="test", run_id=run_id), run_for_seconds=run_for)

@@ -100,7 +100,9 @@ _LOOKING = (
     Site("target", Api.LIST_OFFSETS, About.FLOWS, 2, "may still run"),
     Site("target", Api.FETCH, About.FLOWS),
     Site("target", Api.OFFSET_FETCH, About.DATA, 1, "look"),
-    Site("target", Api.OFFSET_FETCH, About.DATA, 2, "position"),
+    Site("target", Api.PRODUCE, About.FLOWS, 1, "turn"),
+    Site("target", Api.OFFSET_COMMIT, About.FLOWS, 1, "mark"),
+    Site("target", Api.OFFSET_FETCH, About.FLOWS, 1, "position"),
     Site("target", Api.LIST_OFFSETS, About.DATA, 1, "look start"),
     Site("target", Api.LIST_OFFSETS, About.DATA, 2, "look end"),
     Site("target", Api.LIST_OFFSETS, About.DATA, 3, "position start"),
@@ -142,6 +144,7 @@ CHANGING = frozenset(
     {
         Api.INIT_PRODUCER_ID,
         Api.PRODUCE,
+        Api.OFFSET_COMMIT,
         Api.ADD_PARTITIONS_TO_TXN,
         Api.ADD_OFFSETS_TO_TXN,
         Api.TXN_OFFSET_COMMIT,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import socket
 import sys
 from base64 import urlsafe_b64encode
@@ -60,6 +61,11 @@ class AirflowHome:
     def reports(self) -> Path:
         return self.directory / "reports"
 
+    @property
+    def scratch(self) -> Path:
+        """Of Spark's JVMs, which leave files when they are killed."""
+        return self.directory / "scratch"
+
     def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int) -> Path:
         """Where Airflow's own template puts it; the demo follows it while the task runs."""
         folders = Path(f"dag_id={dag_id}", f"run_id={run_id}", f"task_id={task_id}")
@@ -69,7 +75,9 @@ class AirflowHome:
 def prepare_home(directory: Path, project: Path) -> AirflowHome:
     """Makes the folder, its secrets and picks a free port; an existing folder keeps secrets and history."""
     home = AirflowHome(directory=directory.resolve(), project=project.resolve(), port=_free_port())
-    for folder in (home.directory, home.directory / "logs", home.reports):
+    if home.scratch.exists():
+        shutil.rmtree(home.scratch)
+    for folder in (home.directory, home.directory / "logs", home.reports, home.scratch):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     home.directory.chmod(0o700)
     if not home.secrets_file.exists():
@@ -107,6 +115,7 @@ def _settings(home: AirflowHome) -> dict[str, str]:
         "AIRFLOW__API__INSTANCE_NAME": "Causeway demo",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home.directory / "logs"),
         "CAUSEWAY_REPORTS": str(home.reports),
+        "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={home.scratch}" -XX:-UsePerfData',
         MARK: str(home.directory),
         # Airflow renames its processes; without this that would wipe the mark from them.
         "SPT_NOENV": "1",
