@@ -38,6 +38,8 @@ class Setting(StrEnum):
     """The committed offsets have expired: the map has to tell."""
     FOREIGN_TRANSACTION = auto()
     """Another producer holds a transaction open on one partition of the mirror."""
+    LEFT_OPEN = auto()
+    """A dead owner left its transaction open, and the flow settles."""
 
 
 Side = Literal["source", "target"]
@@ -76,6 +78,7 @@ class Cell:
 
 
 _FOREIGN, _FRESH, _LOST = Setting.FOREIGN_TRANSACTION, Setting.FRESH, Setting.POSITION_LOST
+_OPEN = Setting.LEFT_OPEN
 _SOURCE = (
     Site("source", Api.API_VERSIONS, About.NOTHING, 1, "bootstrap"),
     Site("source", Api.API_VERSIONS, About.NOTHING, 2, "connect"),
@@ -137,7 +140,18 @@ _OLD_DIALECT = (
     Site("target", Api.ADD_OFFSETS_TO_TXN, About.LANE),
     Site("target", Api.INIT_PRODUCER_ID, About.LANE, 2, "claim again"),
 )
-SITES_V2 = (*_SOURCE, *_LOOKING, *_TRANSACTIONAL)
+_SETTLING = (
+    Site("target", Api.DESCRIBE_TRANSACTIONS, About.LANE, 1, "what is open", _OPEN),
+    Site("source", Api.DESCRIBE_CONFIGS, About.DATA, 1, "is it compacted", _OPEN),
+    Site("target", Api.DESCRIBE_CONFIGS, About.DATA, 1, "is it compacted", _OPEN),
+    Site("target", Api.LIST_OFFSETS, About.DATA, 3, "open from", _OPEN),
+    Site("target", Api.LIST_OFFSETS, About.DATA, 4, "open to", _OPEN),
+    Site("target", Api.FETCH, About.DATA, 1, "what is open", _OPEN),
+    Site("source", Api.FETCH, About.DATA, 1, "beside what is open", _OPEN),
+    Site("target", Api.END_TXN, About.LANE, 1, "in its place", _OPEN),
+    Site("target", Api.DESCRIBE_TRANSACTIONS, About.LANE, 2, "again", _OPEN),
+)
+SITES_V2 = (*_SOURCE, *_LOOKING, *_TRANSACTIONAL, *_SETTLING)
 SITES_V1 = (*_TRANSACTIONAL, *_OLD_DIALECT)
 """Of the old dialect what is transactional: the rest is the same code and the same answers."""
 CHANGING = frozenset(

@@ -62,9 +62,11 @@ def test_no_request_of_the_protocol_is_missing(
 ) -> None:
     """A lane that begins to send something new has to get its cells."""
     target: LabCluster = request.getfixturevalue("nyc" if new else "nyc_v1")
-    listed = {(site.side, int(site.api), site.about) for site in (*SITES_V2, *(() if new else SITES_V1))}
+    settings = [setting for setting in Setting if new or setting is not Setting.LEFT_OPEN]
+    sites = [site for site in (*SITES_V2, *(() if new else SITES_V1)) if site.setting in settings]
+    listed = {(site.side, int(site.api), site.about) for site in sites}
     with lane_processes(tmp_path) as lanes:
         track = Track(f"kinds-{new}", sf, target, proxies, lanes)
-        sent = set().union(*(track.kinds_sent(setting) for setting in Setting))
+        sent = set().union(*(track.kinds_sent(setting) for setting in settings))
         track.close()
     assert sent == listed

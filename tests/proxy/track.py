@@ -26,8 +26,8 @@ from tests.mirroring import Mirror, make_flow
 from tests.proxy.evidence import Evidence
 from tests.proxy.heads import Api, Request
 from tests.proxy.lane_processes import Killed, LaneProcess, LaneProcesses
-from tests.proxy.proxy import HOST, LATE, Injection, Proxy, ProxyThread
-from tests.proxy.sites import CHANGING, About, Cell, Ending, Setting, Words
+from tests.proxy.proxy import HOST, LATE, Fault, Injection, Proxy, ProxyThread
+from tests.proxy.sites import CHANGING, About, Cell, Ending, Setting, Site, Words
 
 PARTITIONS = 2
 _BATCH_RECORDS = 8
@@ -71,11 +71,11 @@ class Track:
             raise
 
     def _play(self, cell: Cell) -> None:
-        if self._mirror is None or cell.site.setting is Setting.FRESH:
-            self._begin_anew(copied=cell.site.setting is not Setting.FRESH)
+        if not self._goes_on_with(cell.site.setting):
+            self._begin_anew(cell.site.setting)
         with self._set_up(cell.site.setting):
             mark = self._evidence.mark()
-            self._fill()
+            self._fill_for(cell.site.setting)
             with (
                 self._thread.proxy(_port(self._source)) as to_source,
                 self._thread.proxy(_port(self._target)) as to_target,
@@ -89,16 +89,17 @@ class Track:
 
     def kinds_sent(self, setting: Setting) -> set[tuple[str, int, About]]:
         """Side, api key and subject of every request of a worker that nothing happens to."""
-        self._begin_anew(copied=setting is not Setting.FRESH)
+        self._begin_anew(setting)
         words, kinds = self._words(), set()
         with (
             self._set_up(setting),
             self._thread.proxy(_port(self._source)) as to_source,
             self._thread.proxy(_port(self._target)) as to_target,
         ):
-            self._fill()
+            self._fill_for(setting)
             worker = LaneWorker(_through(self._source, to_source), _through(self._target, to_target))
-            self._run(lambda tasks: [worker.run(task) for task in tasks])
+            report = self._run(lambda tasks: [worker.run(task) for task in tasks])
+            assert any(p.settled for p in report.partitions.values()) is (setting is Setting.LEFT_OPEN)
             worker.close()
             for side, proxy in (("source", to_source), ("target", to_target)):
                 kinds |= {(side, each.head.api_key, words.about(each)) for each in proxy.requests}
@@ -154,7 +155,13 @@ class Track:
 
     # what the lane finds
 
-    def _begin_anew(self, *, copied: bool) -> None:
+    def _goes_on_with(self, setting: Setting) -> bool:
+        """Whether the last cell's flow will do."""
+        if self._mirror is None or setting is Setting.FRESH:
+            return False
+        return self._mirror.flow.settle == (setting is Setting.LEFT_OPEN)
+
+    def _begin_anew(self, setting: Setting) -> None:
         self.close()
         number = next(self._numbers)
         # No name is a part of another one: requests are told apart by what stands in them.
@@ -162,10 +169,11 @@ class Track:
         for admin, topic in zip(self._admins, (self._topic, f"sf.{self._topic}"), strict=True):
             admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
         limits = CopyLimits(transaction_bytes=_TRANSACTION_BYTES, fetch_bytes=_FETCH_BYTES)
-        flow = make_flow(name, self._topic, source=f"sf-{self._name}", lanes=1, limits=limits)
+        settle = setting is Setting.LEFT_OPEN
+        flow = make_flow(name, self._topic, source=f"sf-{self._name}", lanes=1, limits=limits, settle=settle)
         self._mirror = Mirror(flow, self._source, self._target)
         self._evidence = Evidence(flow, self._topic, PARTITIONS, self._source, self._target)
-        if copied:
+        if setting is not Setting.FRESH:
             self._fill()
             assert self._run(self._mirror.carry).outcome == "caught up"
         else:
@@ -186,6 +194,20 @@ class Track:
             yield
         finally:
             self._foreign.abort_transaction(30)
+
+    def _fill_for(self, setting: Setting) -> None:
+        self._fill()
+        if setting is not Setting.LEFT_OPEN:
+            return
+        with (
+            self._thread.proxy(_port(self._source)) as to_source,
+            self._thread.proxy(_port(self._target)) as to_target,
+        ):
+            victim = self._lanes.begin(_through(self._source, to_source), _through(self._target, to_target))
+            in_the_middle = Site("target", Api.TXN_OFFSET_COMMIT, About.DATA, nth=1)
+            injection = Injection(Fault.RESPONSE_LOST, self._words().chooses(in_the_middle))
+            injection.on_fired, to_target.injection = victim.kill, injection
+            self._run_until_killed(victim, injection)
 
     def _fill(self) -> None:
         """Plain records, committed ones and aborted ones, in small batches on both partitions."""
