@@ -31,6 +31,7 @@ from tests.chaos.prove import prove_chaos, prove_settling
 from tests.follow.measure import follow_fresh
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
+from tests.simulation.mutants import found_by
 from tests.simulation.prove import prove as prove_simulation
 from tests.simulation.prove import prove_settling as prove_settling_worlds
 from tests.simulation.prove import section as simulation_section
@@ -101,7 +102,10 @@ def simulation(_folder: Path, _wish: Wish) -> str:
     settled = prove_settling_worlds()
     if settled.failures:
         raise SeedsFailed(f"{len(settled.failures)} settling seeds failed")
-    return simulation_section(tally) + settling_section(settled)
+    found = found_by()
+    if "nothing" in dict(found).values():
+        raise SeedsFailed(f"no seed misses a rule that was taken out: {found}")
+    return simulation_section(tally, found) + settling_section(settled)
 
 
 def mutations(_folder: Path, _wish: Wish) -> str:
