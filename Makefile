@@ -58,5 +58,6 @@ demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 demo-down: ## stop what the demo left running
 	@$(BIN)/python -m causeway.entrypoints.demo down
 
-clean: ## forget the environment, the jars and the lab's data
+clean: ## stop what the demo or the lab left running; forget the environment, the jars and the lab's data
+	@if [ -x $(BIN)/causeway ]; then $(BIN)/python -m causeway.entrypoints.demo down; $(BIN)/causeway lab down; fi
 	@rm -rf $(VENV) .causeway

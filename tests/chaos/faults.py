@@ -122,6 +122,7 @@ def _freeze(campaign: Campaign, run: SparkRun) -> Sequence[Member]:
         _signal(workers, signal.SIGSTOP)
         open_now = campaign.open_transactions.now()
         if open_now:
+            campaign.is_hit = True
             break
         _signal(workers, signal.SIGCONT)
         time.sleep(campaign.chance.uniform(0, 0.1))

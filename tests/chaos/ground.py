@@ -29,6 +29,7 @@ from tests.chaos.readers import Digests, Following, follow, read_all
 from tests.chaos.schedule import Fault, Size, endless_faults, fate_of, plan_faults
 from tests.chaos.writers import TOPICS, Writer
 
+_LONGEST_WAIT_SECONDS = 2.0
 Say = Callable[[str], None]
 TARGETS = {f"sf.{name}": count for name, count in TOPICS.items()}
 
@@ -51,6 +52,8 @@ class Ground(ABC):
     counts: dict[Fault, int] = field(default_factory=dict)
     hits: int = 0
     """Faults that found a transaction of the flow open."""
+    is_hit: bool = False
+    """Whether the one at work did."""
     links: Links | None = None
     chance: random.Random = field(init=False)
     """The mirror's own: how its runs are started."""
@@ -150,21 +153,25 @@ class Ground(ABC):
         try:
             self._wait_for_a_moment()
             self.note(f"fault {number}: {fault}")
-            self.hits += self._is_hit(fault)
+            self.is_hit = self._is_hit(fault)
             if fault in outages.INFLICT:
                 outages.INFLICT[fault](self)
             else:
                 self._strike(fault)
         finally:
             burst.join()
+        self.hits += self.is_hit
         self.counts[fault] = self.counts.get(fault, 0) + 1
         self.wait_until_copied()
 
     def _wait_for_a_moment(self) -> None:
-        """Somewhere in the middle of copying what is being written."""
+        """Somewhere in the middle of copying what is being written, with a transaction open if it can be."""
         base, share = self.uncommitted.records, self.fate.uniform(0.02, 0.6)
         wanted = base + share * self.size.records_per_fault
         self._wait_for_progress(lambda: self.uncommitted.records >= wanted)
+        until = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while not self.open_transactions.now() and time.monotonic() < until:
+            time.sleep(0.01)
 
     def _is_hit(self, fault: Fault) -> bool:
         return fault is not Fault.SECOND_RUN and bool(self.open_transactions.now())

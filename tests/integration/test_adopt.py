@@ -9,6 +9,7 @@ import pytest
 from causeway.core.errors import NotAuthorized
 from causeway.core.identity import TopicPartition
 from causeway.core.report import RunReport
+from causeway.flows import adopt as adopting
 from causeway.flows.adopt import Adopted, adopt_partition
 from causeway.flows.look import look_at_flow
 from causeway.lab.clients import admin_client
@@ -104,6 +105,35 @@ def test_an_adoption_that_fails_leaves_no_fence(
     assert look_at_flow(runs.flow, runs.source, runs.target).state.fence is None
     adopt(runs, 0, 1)
     assert runs.run().records == 2
+
+
+def test_a_fence_that_was_raised_in_the_middle_of_an_adoption_stands_in_its_own_words(
+    sf: LabCluster, nyc: LabCluster, runs: InlineFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adopting fences the flow for a moment; taking that away must not open what somebody has shut."""
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    create_topic(nyc, f"sf.{topic}")
+    write(sf, topic, 3)
+    raised: list[bool] = []
+    fence = adopting.write_fence
+
+    async def raise_another_first(target, clock, flow, **words):
+        if not raised:
+            raised.append(True)
+            await fence(target, clock, flow, by="ops", because="nyc takes over")
+        return await fence(target, clock, flow, **words)
+
+    with monkeypatch.context() as racing:
+        racing.setattr("causeway.flows.adopt.write_fence", raise_another_first)
+        adopt(runs, 0, 1)
+    stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
+    assert stands is not None
+    assert (stands.by, stands.because) == ("ops", "nyc takes over")
+    adopt(runs, 0, 2)  # and so it is where the fence was known
+    stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
+    assert stands is not None
+    assert (stands.by, stands.because) == ("ops", "nyc takes over")
 
 
 def forget_positions(cluster: LabCluster, group: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Respond = Callable[[Any], None]
 _EARLIEST, _LATEST = -2, -1
+_OFFSETS_TIMEOUT_SECONDS = 5.0
 _V2_PRODUCE, _V2_END, _V2_OFFSETS = 12, 5, 5
 
 
@@ -416,10 +417,11 @@ def _end(node: SimNode, request: Any, respond: Respond) -> None:
 
 
 def _describe_transactions(node: SimNode, request: Any, respond: Respond) -> None:
-    coordinator, states = node.cluster.coordinator, []
+    was_one = node.past is not None and node.past.transaction_node == node.number
+    known, states = node.past.transactions if was_one else node.cluster.coordinator.known, []
     for name in request.transactional_ids:
-        found = coordinator.known.get(name)
-        if not _is_coordinator(node):
+        found = known.get(name)
+        if not was_one and not _is_coordinator(node):
             states.append(Reply(error_code=int(Code.NOT_COORDINATOR)))
         elif found is None:
             states.append(Reply(error_code=int(Code.TRANSACTIONAL_ID_NOT_FOUND)))
@@ -568,8 +570,11 @@ def _commit_plain_offsets(node: SimNode, request: Any, respond: Respond) -> None
                 cluster.groups.committed[key] = (p.committed_offset, p.committed_metadata)
         say(0)
 
-    if node.past is not None and node.past.group_node == node.number:
-        answer_later(node, lambda: say(int(Code.NOT_COORDINATOR)))
+    if any(topic.name not in cluster.topics for topic in request.topics):
+        say(int(Code.UNKNOWN_TOPIC_OR_PARTITION))
+    elif node.past is not None and node.past.group_node == node.number:
+        # It waits for replicas that don't follow it any more, as long as offsets.commit.timeout.ms.
+        cluster.loop.after(_OFFSETS_TIMEOUT_SECONDS, lambda: say(int(Code.COORDINATOR_NOT_AVAILABLE)))
     elif cluster.group_node != node.number:
         say(int(Code.NOT_COORDINATOR))
     else:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from causeway.core.identity import TopicPartition
 from tests.simulation.broker import handle
-from tests.simulation.coordinator import OFFSETS, Coordinator
+from tests.simulation.coordinator import OFFSETS, Coordinator, Transactional
 from tests.simulation.loop import Loop, Process
 from tests.simulation.partition_log import PartitionLog
 from tests.simulation.wire import SimConnection, Weather
@@ -54,6 +54,7 @@ class Past:
     transaction_node: int
     group_node: int
     groups: GroupOffsets
+    transactions: dict[str, Transactional]
     unanswered: list[Callable[[], None]] = field(default_factory=list)
     """What it would need the others for."""
 
@@ -117,6 +118,7 @@ class SimNode:
             cluster.transaction_node,
             cluster.group_node,
             deepcopy(cluster.groups),
+            deepcopy(cluster.coordinator.known),
         )
         cluster.on_loss(self.number)
 

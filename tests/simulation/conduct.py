@@ -8,6 +8,7 @@ harms nobody. Here each is checked by itself, on what clients send.
     C3  the position is read behind the claim, in front of the first append
     C4  a started task claims once: who was beaten doesn't claim back (R7)
     C5  behind a claim the flow's state is read again, in front of the first append
+    C6  both are proved by having written first, unless the claim follows the run's own last owner
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from causeway.core.batches import parse_head
 from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.producer import ProducerEpoch, ProducerState
 from tests.simulation.history import Broken
 
 
@@ -25,15 +27,19 @@ class Conduct:
         self._ended: set[tuple[object, int, int]] = set()
         self._claims: dict[object, int] = {}
         self._asked: dict[object, set[str]] = {}
+        self._last_owners: dict[object, ProducerEpoch | None] = {}
 
-    def started(self, task: object) -> None:
+    def started(self, task: object, last_owner: ProducerEpoch | None = None) -> None:
         self._claims[task] = 0
+        self._last_owners[task] = last_owner
 
-    def claimed(self, task: object) -> None:
+    def claimed(self, task: object, claimed: ProducerState) -> None:
         if task not in self._claims:
             return
         self._claims[task] += 1
-        self._asked[task] = set()
+        last = self._last_owners[task]
+        follows = last is not None and last.is_followed_by(claimed)
+        self._asked[task] = {"turn", "mark"} if follows else set()
         if self._claims[task] > 1:
             raise Broken(f"C4: {task} claims again")
 
@@ -48,12 +54,13 @@ class Conduct:
             asked.add("state")
         elif name == "EndTxnRequest":
             self._ended.add((task, request.producer_id, request.producer_epoch))
-        elif name == "AppendRequest" and request.transactional_id is not None:
+        elif name == "OffsetCommitRequest":
+            asked.add("mark")
+        elif name == "AppendRequest" and request.transactional_id is None:
+            asked.add("turn")
+        elif name == "AppendRequest":
             self._produced(task, request, node, connection)
-            if "position" not in asked:
-                raise Broken(f"C3: {task} appends without having read the position behind its claim")
-            if "state" not in asked:
-                raise Broken(f"C5: {task} appends without having read the flow's state behind its claim")
+            _check_asked(task, asked)
 
     def _produced(self, task: object, request: Any, node: int, connection: int) -> None:
         head = parse_head(memoryview(bytes(next(iter(request.batches.values())))))
@@ -66,3 +73,12 @@ class Conduct:
             raise Broken(
                 f"C1: producer {epoch[0]} epoch {epoch[1]} appends to node {node} on a second connection"
             )
+
+
+def _check_asked(task: object, asked: set[str]) -> None:
+    if "position" not in asked:
+        raise Broken(f"C3: {task} appends without having read the position behind its claim")
+    if "state" not in asked:
+        raise Broken(f"C5: {task} appends without having read the flow's state behind its claim")
+    if missing := {"turn", "mark"} - asked:
+        raise Broken(f"C6: {task} appends without having proved what it read: {missing}")

@@ -15,10 +15,9 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, FlowHeld, Superseded
 from causeway.core.flow_state import KnownPair, pair_record
 from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.producer import ProducerEpoch
 from causeway.core.round_plan import with_last_owners
 from causeway.flows import fence as fence_module
 from causeway.flows.lane.run import run_lane
@@ -61,7 +60,7 @@ class SimWorker:
         self.is_busy = True
         world.started_tasks += 1
         label = self.process.task = f"task {world.started_tasks} on {self.process.name}"
-        world.conduct.started(label)
+        world.conduct.started(label, task.last_owner.producer if task.last_owner else None)
         world.loop.note(lambda: f"{label}: lane {task.lane} generation {task.generation}")
         try:
             await self._source.wire.connect()
@@ -99,7 +98,7 @@ class FlowRun:
         self._target = WireTarget(SimWire(world.target, self.clock, "nyc"))
         self._parked_until: dict[TopicPartition, float] = {}
         self._remembered: dict[str, KnownPair] = {}
-        self._last_owners: dict[int, ProducerEpoch] = {}
+        self._last_owners: dict[int, LastOwner] = {}
         self.parked: dict[TopicPartition, object] = {}
         self.outcome = ""
         self._fruitless = 0

@@ -3,7 +3,7 @@
     python -m tests.simulation.mutants          the first seed under 1,000 that finds each
 
 Some rules stand behind one another: a lane that lacks one of them is stopped by the next before a reader sees
-anything. Those are found by the rules of conduct (C1 to C5 in conduct.py), the others by what readers see.
+anything. Those are found by the rules of conduct (C1 to C6 in conduct.py), the others by what readers see.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from unittest.mock import patch
 from kafka.errors import KafkaError
 
 from causeway.brokers import owner as owner_module
+from causeway.brokers.group_offsets import GroupOffsets
 from causeway.brokers.owner import WireOwner
 from causeway.core import round_plan
 from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
@@ -153,6 +154,21 @@ def _one_look_at_the_state() -> list[Any]:
     return [patch.object(run_module._Lane, "_may_not_run", once)]
 
 
+def _turns_are_only_read() -> list[Any]:
+    async def ask(self: Any, _: Any) -> Any:
+        return await self._may_not_run()
+
+    return [patch.object(run_module._Lane, "_may_not_run_by_proof", ask)]
+
+
+def _positions_are_only_read() -> list[Any]:
+    async def only_read(self: GroupOffsets, *asked: Any, stable: bool, marked: bool = False) -> Any:
+        return await read(self, *asked, stable=stable)
+
+    read = GroupOffsets.positions
+    return [patch.object(GroupOffsets, "positions", only_read)]
+
+
 def _fence_claims_nothing() -> list[Any]:
     async def nothing(*_: Any) -> int:
         return 0
@@ -218,6 +234,12 @@ MUTANTS = {
     "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 9),
     "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 3),
     "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
+    "a turn is proved": Mutant(
+        "behind the claim whoever answers is believed about turns", _turns_are_only_read, 0
+    ),
+    "positions are proved": Mutant(
+        "behind the claim whoever answers is believed about positions", _positions_are_only_read, 0
+    ),
     "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 24),
     "lost markers": Mutant(
         "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52

@@ -8,10 +8,9 @@ from causeway.core.codecs import Codec
 from causeway.core.flow import CopyLimits
 from causeway.core.flow_state import run_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.lane_task import Assignment, LaneTask
+from causeway.core.lane_task import Assignment, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.position import Position
-from causeway.core.producer import ProducerEpoch
 from causeway.core.records import Record, encode_batch
 from tests.simulation.cluster import SimCluster
 from tests.simulation.loop import Loop, Process, VirtualNetwork
@@ -71,9 +70,7 @@ class Stage:
         network.run(connect)
         return network, reader, target
 
-    def task(
-        self, generation: int, last_owner: ProducerEpoch | None = None, *, known: bool = False
-    ) -> LaneTask:
+    def task(self, generation: int, last_owner: LastOwner | None = None, *, known: bool = False) -> LaneTask:
         end = self.source.logs[self.pair.source].end
         return LaneTask(
             flow="f",

@@ -5,22 +5,23 @@ Nobody who asks it is told a lie, only what was true: what has to be true now is
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from causeway.core.flow_state import claimed_record
+from causeway.core.lane_task import LastOwner
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Doubt, LogEnd, Unreachable
+from causeway.core.ports import Doubt, Unreachable
 from causeway.core.producer import ProducerEpoch
 from causeway.flows.lane import run as lane_run
+from causeway.flows.lane.deposed import DEPOSED
 from causeway.flows.lane.run import run_lane
-from causeway.flows.lane.survey import _refuse_deposed
 from causeway.flows.ownership import write_fence
 from tests.simulation.partition_log import PartitionLog
 from tests.simulation.scenario import scenario_of
 from tests.simulation.small_stage import GROUP, Stage
+from tests.simulation.wire import Weather
 from tests.simulation.world import World
 
 
@@ -45,11 +46,12 @@ def test_a_fence_that_a_deposed_leader_does_not_know_of_is_seen(proves_its_turn,
     elsewhere.run(lambda: write_fence(theirs, elsewhere, flow, by="ops", because="failover"))
     elsewhere.run(lambda: theirs.claim("causeway.f.0", timeout_ms=60_000))
     at.target.nodes[0].is_up = True
-    task = at.task(generation, ProducerEpoch(owner.producer_id, owner.epoch) if knows_last_owner else None)
+    last = LastOwner(producer=ProducerEpoch(owner.producer_id, owner.epoch), positions={})
+    task = at.task(generation, last if knows_last_owner else None)
     with patch.object(
         lane_run._Lane,
-        "_may_surely_not_run",
-        lane_run._Lane._may_surely_not_run if proves_its_turn else believe,
+        "_may_not_run_by_proof",
+        lane_run._Lane._may_not_run_by_proof if proves_its_turn else believe,
     ):
         result = network.run(lambda: run_lane(task, reader, target, network))
     if proves_its_turn:
@@ -96,6 +98,30 @@ def test_what_was_appended_is_read_or_nothing_is_told():
         network.run(lambda: target.flow_state("f"))
 
 
+def test_a_broker_that_does_not_know_the_topic_does_not_make_it_a_new_one():
+    at = Stage()
+    network, _, target = at.worker("worker")
+    generation = at.begin(network, target)
+    before = network.run(lambda: target.flow_state("f"))
+    whole, topic = at.target.logs[at.flows], at.target.topics[FLOWS_TOPIC]
+    at.target.logs[at.flows] = PartitionLog(at.flows, whole.topic_id, is_v2=True)
+    del at.target.topics[FLOWS_TOPIC]
+    with pytest.raises(Unreachable):
+        network.run(lambda: target.flow_state("f"))
+    at.target.topics[FLOWS_TOPIC], at.target.logs[at.flows] = topic, whole
+    assert network.run(lambda: target.flow_state("f")) == before
+    assert before.generation == generation
+
+
+def test_what_was_seen_of_a_topic_that_was_made_anew_is_forgotten():
+    at = Stage()
+    network, _, target = at.worker("worker")
+    at.begin(network, target)
+    at.target.create_topic(FLOWS_TOPIC, 1)
+    at.target.leaders[at.flows] = 1
+    assert network.run(lambda: target.flow_state("f")).run is None
+
+
 def test_positions_are_those_of_the_coordinator_that_is_one():
     at = Stage()
     at.write()
@@ -103,8 +129,9 @@ def test_positions_are_those_of_the_coordinator_that_is_one():
     network, _, target = at.worker("worker")
     owner = network.run(lambda: target.claim("causeway.f.0", timeout_ms=60_000))
 
-    def positions(asked, *, stable):
-        return network.run(lambda: asked.positions(GROUP, [at.mirror], stable=stable))[at.mirror]
+    def positions(asked, *, marked):
+        asking = lambda: asked.positions(GROUP, [at.mirror], stable=True, marked=marked)  # noqa: E731
+        return network.run(asking)[at.mirror]
 
     async def commit(through, number):
         await through.commit_positions(GROUP, {at.mirror: at.position(number)})
@@ -112,7 +139,7 @@ def test_positions_are_those_of_the_coordinator_that_is_one():
 
     network.run(lambda: commit(owner, 5))
     at.settle()
-    assert positions(target, stable=True) == at.position(5)
+    assert positions(target, marked=True) == at.position(5)
     at.depose_node_0()
     at.target.nodes[0].is_up = False
     elsewhere, _, theirs = at.worker("another worker")
@@ -120,16 +147,65 @@ def test_positions_are_those_of_the_coordinator_that_is_one():
     elsewhere.run(lambda: commit(owner, 9))
     at.settle()
     at.target.nodes[0].is_up = True
-    assert positions(target, stable=False) == at.position(5)  # the deposed one tells what it has
+    assert positions(target, marked=False) == at.position(5)  # the deposed one tells what it has
     at.loop.after(3, at.target.nodes[0].find_touch)
-    assert positions(target, stable=True) == at.position(9)
+    assert positions(target, marked=True) == at.position(9)
 
 
-def test_a_leader_of_before_the_position_is_not_taken_for_a_log_that_lost_its_tail():
+def test_a_coordinator_that_stays_deposed_is_given_up_soon():
+    at = Stage()
+    at.target.group_node = 0
+    network, _, target = at.worker("worker")
+    network.run(lambda: target.positions(GROUP, [at.mirror], stable=True, marked=True))
+    at.depose_node_0()
+    at.target.nodes[1].is_up = False  # nobody can be asked who knows better
+    before = at.loop.now
+    with pytest.raises((Doubt, Unreachable)):
+        network.run(lambda: target.positions(GROUP, [at.mirror], stable=True, marked=True))
+    assert at.loop.now - before < 30
 
+
+def test_lanes_that_prove_their_positions_at_the_same_moment_do_not_hold_each_other_up():
+    """All lanes of a round begin together, and a target may be far away."""
+    at = Stage()
+    at.target.weather = Weather(least=0.02, most=0.02)
+    marks = []
+    at.target.on_answer = lambda _, request, __: (
+        marks.append(1) if type(request).__name__ == "OffsetCommitRequest" else None
+    )
+    lanes = [at.worker(f"lane {number}") for number in range(32)]
+    began = at.loop.now
+    asked = [
+        network.call_soon_with_future(
+            lambda t=target: t.positions(GROUP, [at.mirror], stable=True, marked=True)
+        )
+        for network, _, target in lanes
+    ]
+    assert at.loop.run(lambda: all(each.is_done for each in asked), deadline=began + 5)
+    assert [each.exception for each in asked] == [None] * 32
+    assert len(marks) < 4 * 32
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_leader_of_before_the_position_is_not_taken_for_a_log_that_lost_its_tail(side):
     at = Stage()
     at.write()
-    position = replace(at.position(5), target_epoch=4)
-    _refuse_deposed(at.mirror, position, LogEnd(0, 4))
-    with pytest.raises(Doubt, match="was written in leader epoch 4, the leader that answers was elected"):
-        _refuse_deposed(at.mirror, position, LogEnd(0, 3))
+    network, reader, target = at.worker("worker")
+    generation = at.begin(network, target)
+    for cluster, tp in ((at.source, at.pair.source), (at.target, at.mirror)):
+        cluster.logs[tp].lead_anew(cluster.logs[tp].end)
+    at.write()
+    first = network.run(lambda: run_lane(at.task(generation), reader, target, network))
+    assert (first.outcome, first.rows[0].records) == ("done", 2)
+    at.settle()
+    cluster, tp = (at.source, at.pair.source) if side == "source" else (at.target, at.mirror)
+    whole = cluster.logs[tp]
+    cluster.logs[tp] = deposed = PartitionLog(tp, whole.topic_id, is_v2=True)
+    task = at.task(generation, known=True)
+    late = network.run(lambda: run_lane(task, reader, target, network))
+    assert deposed.end == 0
+    assert (late.rows[0].parked, late.rows[0].later) == (None, f"{tp}: {DEPOSED}")
+    cluster.logs[tp] = whole
+    at.write()
+    again = network.run(lambda: run_lane(at.task(generation, known=True), reader, target, network))
+    assert (again.outcome, again.rows[0].records, again.rows[0].later) == ("done", 1, "")

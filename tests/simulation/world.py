@@ -21,6 +21,7 @@ from causeway.core.lanes import lane_of
 from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
 from causeway.core.offset_map import Run, decode_run, runs_that_hold
 from causeway.core.position import Position, parse_position
+from causeway.core.producer import ProducerState
 from causeway.core.records import Record, encode_batch
 from causeway.core.topic_filter import TopicFilter
 from tests.simulation.cluster import SimCluster
@@ -132,7 +133,8 @@ class World:
             and not reply.error_code
             and self._with_conduct
         ):
-            self.conduct.claimed(process.task)
+            claimed = ProducerState(reply.producer_id, reply.producer_epoch)
+            self.conduct.claimed(process.task, claimed)
 
     def _check_positions(self) -> None:
         """Whenever no transaction of the flow is between its decision and its last marker."""

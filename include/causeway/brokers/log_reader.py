@@ -65,6 +65,9 @@ class WireLogReader:
         )
         return started
 
+    def ask_anew_who_leads(self, partition: TopicPartition) -> None:
+        self.wire.forget_leader(partition)
+
     async def compacted(self, topics: Collection[str]) -> frozenset[str]:
         settings = await topic_settings(self.wire, sorted(topics))
         return frozenset(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from causeway.brokers.append_request import AppendRequest
+from causeway.brokers.group_offsets import GroupOffsets
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
-from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer, raise_for
+from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer
 from causeway.brokers.settling import commit_for_owner, describe_transaction
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
@@ -31,9 +31,8 @@ from causeway.core.ports import (
     Owner,
     Refused,
     Unreachable,
-    Unsettled,
 )
-from causeway.core.position import ForeignPosition, Position, parse_position
+from causeway.core.position import ForeignPosition, Position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
@@ -41,7 +40,7 @@ _READ_BYTES = 8 << 20
 _READ_WAIT_MS = 100
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
-_SETTLING_TRIES = 200
+_PROOF_SECONDS = 10.0
 _FRUITLESS_FETCHES = 50
 _FLOWS = TopicPartition(FLOWS_TOPIC, 0)
 
@@ -51,6 +50,7 @@ class WireTarget(WireLogReader):
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
+        self._groups = GroupOffsets(wire)
         self._flow_states: dict[str, FlowState] = {}
         self._flows_next = self._flows_least = 0
         self._flows_id: UUID | None = None
@@ -69,22 +69,30 @@ class WireTarget(WireLogReader):
 
     async def _end_of_flows(self) -> int:
         """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
-        if self._flows_id is None:
-            self._flows_id = await self._id_of(FLOWS_TOPIC)
-        for _ in range(_TRIES):
+        deadline = self.wire.network.monotonic() + _PROOF_SECONDS
+        while True:
             end = await self._end_of(_FLOWS)
+            await self._note_a_new_topic(is_short=end < self._flows_least)
             if end >= self._flows_least:
                 return end
-            topic_id = await self._id_of(FLOWS_TOPIC)
-            if topic_id != self._flows_id:  # the topic was made anew under us
-                self._flow_states, self._flows_id = {}, topic_id
-                self._flows_next = self._flows_least = 0
+            if self.wire.network.monotonic() > deadline:
+                raise Unreachable(
+                    f"{_FLOWS} of {self.wire.endpoint} ends at {end}, though it has taken records up to "
+                    f"{self._flows_least}: its leader may be cut off from the other brokers"
+                )
             self.wire.forget_leader(_FLOWS)
             await self.wire.network.sleep(_PAUSE_SECONDS)
-        raise Unreachable(f"{_FLOWS} of {self.wire.endpoint} ends at {end}, in front of {self._flows_least}")
 
-    async def _id_of(self, topic: str) -> UUID:
-        return (await self.wire.topics([topic]))[topic].topic_id
+    async def _note_a_new_topic(self, *, is_short: bool) -> None:
+        """What was seen of a topic that has been made anew is nothing to hold its new end against."""
+        if self._flows_id is not None and not is_short:
+            return
+        described = (await self.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
+        if described.error or described.topic_id == self._flows_id:
+            return  # a broker that doesn't know the topic says nothing of it
+        if self._flows_id is not None:
+            self._flow_states, self._flows_next, self._flows_least = {}, 0, 0
+        self._flows_id = described.topic_id
 
     async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
         """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
@@ -122,87 +130,9 @@ class WireTarget(WireLogReader):
             raise Unreachable(f"append to {topic} of {self.wire.endpoint}: {error_name(code)}")
 
     async def positions(
-        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
+        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool, marked: bool = False
     ) -> dict[TopicPartition, Position | ForeignPosition | None]:
-        by_topic: dict[str, list[int]] = {}
-        for tp in [*partitions, *([_FLOWS] if stable else [])]:
-            by_topic.setdefault(tp.topic, []).append(tp.partition)
-        unsettled = 0
-        for _ in range(_TRIES):
-            mark = await self._mark(group) if stable else None
-            found, codes = await self._offset_fetch(group, by_topic, stable=stable)
-            if codes <= {0} and (mark is None or found.get(_FLOWS) == (0, mark)):
-                return {tp: parse_position(*found[tp]) if tp in found else None for tp in partitions}
-            if not codes <= {0, Code.UNSTABLE_OFFSET_COMMIT, *PASSING}:
-                raise_for(self.wire, max(codes), f"OffsetFetch of {group}", group)
-            if codes & PASSING:
-                self.wire.forget_coordinator(group, GROUP)
-            unsettled += Code.UNSTABLE_OFFSET_COMMIT in codes
-            if unsettled > _SETTLING_TRIES:
-                break
-            await self.wire.network.sleep(_PAUSE_SECONDS)
-        raise Unsettled(f"offsets of {group} on {self.wire.endpoint} stay unstable")
-
-    async def _mark(self, group: str) -> str:
-        """Of an offset that is written only to be read back: the metadata.
-
-        A group coordinator that was deposed and doesn't know it still answers with the offsets that it had
-        then; it can't take new ones. Another lane's mark may come in between: then ours is written again.
-        """
-        nonce = uuid4().hex
-        topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-        part_type = topic_type.OffsetCommitRequestPartition
-        part = part_type(partition_index=_FLOWS.partition, committed_offset=0, committed_metadata=nonce)
-        request = OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[topic_type(name=_FLOWS.topic, partitions=[part])],
-            min_version=8,
-            max_version=8,
-        )
-        for _ in range(_TRIES):
-            answer = await self._ask_group(group, request)
-            code = answer.topics[0].partitions[0].error_code
-            if code == 0:
-                return nonce
-            if code == Code.TOPIC_AUTHORIZATION_FAILED:
-                raise self.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
-            if code not in PASSING:
-                raise_for(self.wire, code, f"OffsetCommit of {group}", group)
-            self.wire.forget_coordinator(group, GROUP)
-            await self.wire.network.sleep(_PAUSE_SECONDS)
-        raise Unreachable(f"the coordinator of {group} on {self.wire.endpoint} takes no offsets")
-
-    async def _ask_group(self, group: str, request: Any) -> Any:
-        try:
-            return await self.wire.send(request, await self.wire.coordinator(group, GROUP))
-        except Unreachable:
-            self.wire.forget_coordinator(group, GROUP)
-            raise
-
-    async def _offset_fetch(
-        self, group: str, by_topic: dict[str, list[int]], *, stable: bool
-    ) -> tuple[dict[TopicPartition, tuple[int, str]], set[int]]:
-        topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
-        request = OffsetFetchRequest(
-            group_id=group,
-            topics=[topic_type(name=name, partition_indexes=parts) for name, parts in by_topic.items()],
-            require_stable=stable,
-            min_version=7,
-            max_version=7,
-        )
-        answer = await self._ask_group(group, request)
-        codes, found = {answer.error_code}, {}
-        for topic in answer.topics:
-            for p in topic.partitions:
-                codes.add(p.error_code)
-                if p.error_code == Code.TOPIC_AUTHORIZATION_FAILED:
-                    raise self.wire.lacks_right(topic.name, Operation.READ)
-                if p.committed_offset >= 0:
-                    tp = TopicPartition(topic.name, p.partition_index)
-                    found[tp] = p.committed_offset, p.metadata
-        return found, codes
+        return await self._groups.positions(group, partitions, stable=stable, marked=marked)
 
     async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
         found = await self.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)

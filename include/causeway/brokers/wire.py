@@ -194,6 +194,16 @@ class Wire:
         except (kafka_errors.KafkaError, OSError) as cause:  # TLS trouble is an OSError
             raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
 
+    async def send_in_turn(self, requests: Sequence[Any], node: int) -> list[Any]:
+        """Over one connection without a pause: the broker takes them one by one, with little in between."""
+        connection = self.connection(node)
+        try:
+            await self.writable(connection)
+            sent = [connection.send_request(request) for request in requests]
+            return [await answer for answer in sent]
+        except (kafka_errors.KafkaError, OSError) as cause:
+            raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
+
     async def writable(self, connection: Any) -> None:
         """A broker that throttles is waited for, not flooded."""
         while connection.paused and not connection.closed:

@@ -65,6 +65,8 @@ class Fence:
     by: str
     because: str
     since_ms: int
+    over: Fence | None = field(default=None, compare=False)
+    """The one that stood when it was raised: for whoever just raised this one; compaction takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,7 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
         by=str(value["by"]),
         because=str(value["because"]),
         since_ms=_int(value["at_ms"]),
+        over=state.fence,
     )
     lanes = max(state.most_lanes, _int(value["most_lanes"]))
     return replace(state, generation=generation, fence=fence, most_lanes=lanes)

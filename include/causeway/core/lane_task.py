@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from causeway.core.errors import CausewayError
 from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+from causeway.core.position import Position
 from causeway.core.producer import ProducerEpoch
 
 
@@ -38,6 +40,15 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastOwner:
+    """How a run's last owner left a lane. If nobody claimed since, all of it is still so: no fence was
+    raised, and these positions are the committed ones."""
+
+    producer: ProducerEpoch
+    positions: Mapping[TopicPartition, Position]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTask:
     flow: str
     group: str
@@ -50,8 +61,8 @@ class LaneTask:
     assignments: tuple[Assignment, ...]
     settles: bool = False
     """Whether a dead owner's transaction is committed, where it is proved right, instead of aborted."""
-    last_owner: ProducerEpoch | None = None
-    """How this run's last owner of the lane left it; None: this run hasn't owned it, or it ended in doubt."""
+    last_owner: LastOwner | None = None
+    """Of this run; None: it hasn't owned the lane yet."""
 
 
 class ParkReason(StrEnum):
@@ -121,5 +132,5 @@ class LaneResult:
     rows: tuple[PartitionRow, ...]
     error: CausewayError | None = None
     """Of a lane that failed for a reason that another try won't cure: a right, a setting."""
-    last_owner: ProducerEpoch | None = None
+    last_owner: LastOwner | None = None
     """Of a lane that is done: what its next task of the same run is told."""

@@ -119,6 +119,10 @@ class OpenTransaction:
 
 
 class LogReader(Protocol):
+    def ask_anew_who_leads(self, partition: TopicPartition) -> None:
+        """The next question about it goes to the leader that the cluster names then."""
+        ...
+
     def fetch(
         self,
         wanted: Mapping[TopicPartition, FetchFrom],
@@ -194,11 +198,12 @@ class Target(LogReader, Protocol):
         ...
 
     async def positions(
-        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool
+        self, group: str, partitions: Sequence[TopicPartition], *, stable: bool, marked: bool = False
     ) -> dict[TopicPartition, Position | ForeignPosition | None]:
-        """`stable`: those that nothing can change any more, of a coordinator that is one now.
+        """`stable`: those that no open transaction changes any more. `marked`: of a coordinator that is one
+        now, proved by an offset that is written only to be found among them.
 
-        :raises Unsettled: some stay pending.
+        :raises Unsettled: some stay pending. | :raises Doubt: nothing is proved.
         """
         ...
 

@@ -14,14 +14,13 @@ _SEQUENCES = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class ProducerEpoch:
-    """What a claimed lane's owner was when it ended."""
+    """A producer as it stood at one moment."""
 
     producer_id: int
     epoch: int
 
     def is_followed_by(self, claimed: ProducerState) -> bool:
-        """Each claim and each end of a transaction takes an epoch: the next one means that nobody came
-        between."""
+        """Each claim takes an epoch: if the next one was given, nobody else has claimed in between."""
         return (claimed.producer_id, claimed.epoch) == (self.producer_id, self.epoch + 1)
 
 

@@ -117,8 +117,8 @@ def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
 def _on_own_things(flow: Flow) -> list[NeededRight]:
     uses = (
         (FLOWS_TOPIC, Operation.CREATE, "make the topic that says whose turn it is"),
-        (FLOWS_TOPIC, Operation.WRITE, "take the turn, show signs of life, fence"),
-        (FLOWS_TOPIC, Operation.READ, "know whose turn it is"),
+        (FLOWS_TOPIC, Operation.WRITE, "take the turn, prove it behind each claim, fence"),
+        (FLOWS_TOPIC, Operation.READ, "know whose turn it is, and prove that positions are the newest"),
         (flow.map_topic, Operation.CREATE, "make the offset map"),
         (flow.map_topic, Operation.WRITE, "write the offset map with the data"),
         (flow.map_topic, Operation.READ, "find a lost position or a lost tail again"),

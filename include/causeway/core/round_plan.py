@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
-from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, StartAt
+from causeway.core.lane_task import Assignment, LaneTask, LastOwner, Parked, ParkReason, StartAt
 from causeway.core.lanes import lane_of
 from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
-from causeway.core.producer import ProducerEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +141,8 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
     )
 
 
-def with_last_owners(plan: RoundPlan, last: Mapping[int, ProducerEpoch]) -> RoundPlan:
-    """By lane; a lane that follows its own run's last owner needn't prove its turn again."""
+def with_last_owners(plan: RoundPlan, last: Mapping[int, LastOwner]) -> RoundPlan:
+    """By lane; who directly follows its own run's last owner needn't prove again what that one proved."""
     tasks = tuple(replace(task, last_owner=last.get(task.lane)) for task in plan.tasks)
     return replace(plan, tasks=tasks)
 

@@ -14,7 +14,7 @@ from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, ClusterUnreachable, UnknownName
 from causeway.core.flow import Flow
-from causeway.core.flow_state import KnownPair, pair_record
+from causeway.core.flow_state import Fence, KnownPair, pair_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lanes import lane_of
 from causeway.core.naming import FLOWS_TOPIC
@@ -80,8 +80,9 @@ async def _adopt(
     target, clock = clusters.target, clusters.network
     create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
     generation = await write_fence(target, clock, flow, by=by, because=because)
+    fenced = await target.flow_state(flow.name)
     try:
-        await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+        await claim_all_lanes(target, clock, flow, fenced)
         if state.source_cluster_id is None:
             await remember_clusters(
                 target,
@@ -92,8 +93,17 @@ async def _adopt(
         await _remember_pair(clusters, flow, pair, state.pairs.get(pair.target.topic), generation)
         return await _commit(flow, clusters, pair, source_offset, epoch, generation)
     finally:  # also if it failed: else the next try would take the fence for somebody else's
-        if state.fence is None:
-            await write_lift(target, clock, flow, lifts=generation, by=by, because=because)
+        if fenced.fence is not None and fenced.fence.generation == generation:  # else another one stands
+            await _uncover(clusters, flow, fenced.fence)
+
+
+async def _uncover(clusters: Clusters, flow: Flow, own: Fence) -> None:
+    """Take the adoption's own fence away; one that stood is raised again in the words of who raised it."""
+    target, clock, stood = clusters.target, clusters.network, own.over
+    if stood is not None:
+        await write_fence(target, clock, flow, by=stood.by, because=stood.because)
+    else:
+        await write_lift(target, clock, flow, lifts=own.generation, by=own.by, because=own.because)
 
 
 async def _pair(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:

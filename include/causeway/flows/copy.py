@@ -15,10 +15,9 @@ from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair, pair_record
 from causeway.core.identity import Generation, TopicPartition
 from causeway.core.instants import rfc3339
-from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.producer import ProducerEpoch
 from causeway.core.progress import Progress
 from causeway.core.report import RunOutcome, RunReport
 from causeway.core.round_plan import RoundPlan, with_last_owners, without_joining
@@ -146,7 +145,7 @@ class _Run:
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
         self._not_joined: set[TopicPartition] = set()
-        self._last_owners: dict[int, ProducerEpoch] = {}
+        self._last_owners: dict[int, LastOwner] = {}
         self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
         self._fruitless_since: float | None = None

@@ -11,6 +11,7 @@ from causeway.core.flow_state import (
     LogRecord,
     Run,
     alive_record,
+    claimed_record,
     clusters_record,
     fence_record,
     fold,
@@ -253,6 +254,19 @@ def test_a_lift_lifts_the_fence_that_it_names_and_no_other():
     state = after(fence(), lift(10), fence(), lift(10))
     assert state.fence is not None
     assert state.fence.generation == state.generation == 12
+
+
+def test_a_fence_knows_the_one_that_it_was_raised_over():
+    state = after(fence(), fence())
+    assert state.fence is not None
+    assert state.fence.over is not None
+    assert (state.fence.generation, state.fence.over.generation, state.fence.over.over) == (11, 10, None)
+
+
+def test_a_claim_is_written_to_be_read_up_to_and_says_nothing():
+    assert after(run(), claimed_record("f", lane=3, generation=10)) == after(run())
+    keys = {claimed_record("f", lane=lane, generation=1)[0] for lane in (0, 1)}
+    assert keys == {b"1/claimed/f/0", b"1/claimed/f/1"}
 
 
 def test_a_late_lift_does_not_take_the_place_of_the_one_that_counts():

@@ -9,7 +9,7 @@ from causeway.core.identity import Pair, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_task import Assignment, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
-from causeway.flows.lane.refusals import append_refusal, diverged, fetch_refusal, map_refusal
+from causeway.flows.lane.refusals import append_refusal, fetch_refusal, map_refusal
 from causeway.flows.lane.stream import Sent
 
 ADOPT = "`causeway adopt f orders 3 OFFSET`"
@@ -113,7 +113,7 @@ def test_every_other_refusal_of_the_source_passes():
 
 
 def test_a_log_that_took_another_turn_parks():
-    parked = diverged("f", ASSIGNMENT, 107, Diverged(epoch=4, end=90))
+    parked = fetch_refusal("f", ASSIGNMENT, 107, Diverged(epoch=4, end=90))
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
     assert parked.facts == ("orders-3 was read to offset 107; its log took another turn: epoch 4 ends at 90")
     assert ADOPT in parked.remedy

@@ -43,10 +43,10 @@ from causeway.core.ports import (
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
 from causeway.core.repack import Verbatim, choose_way, is_small, reasons_of, repack
+from causeway.flows.lane.deposed import DEPOSED, told_by_deposed
 from causeway.flows.lane.refusals import (
     FAULT_OF_THE_BATCH,
     append_refusal,
-    diverged,
     fetch_refusal,
     map_refusal,
 )
@@ -90,7 +90,7 @@ class LaneCopy:
         while fetching is not None:
             before = self._progress()
             try:
-                self._take(await fetching)
+                await self._take(await fetching)
             except Unreachable as trouble:
                 self._stop_reading(str(trouble))  # what was read is still worth a commit
             fruitless = fruitless + 1 if self._progress() == before else 0
@@ -127,21 +127,25 @@ class LaneCopy:
             if stream.wants_more:
                 stream.wait_for_next_round(why)
 
-    def _take(self, answers: dict[TopicPartition, FetchAnswer]) -> None:
+    async def _take(self, answers: dict[TopicPartition, FetchAnswer]) -> None:
         by_source = {stream.assignment.pair.source: stream for stream in self._streams.values()}
         for tp, answer in answers.items():
-            stream = by_source[tp]
-            match answer:
-                case Fetched():
-                    stream.take(answer)
-                case Diverged():
-                    stream.park(diverged(self._task.flow, stream.assignment, stream.fetch_next, answer))
-                case Refused():
-                    parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, answer)
-                    if parked is None:
-                        stream.wait_for_next_round(f"{tp}: {answer}")
-                    else:
-                        stream.row.parked, stream.closed = parked, True
+            if isinstance(answer, Fetched):
+                by_source[tp].take(answer)
+            else:
+                await self._refused(by_source[tp], answer)
+
+    async def _refused(self, stream: Stream, answer: Diverged | Refused) -> None:
+        source = stream.assignment.pair.source
+        parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, answer)
+        if parked is None:
+            stream.wait_for_next_round(f"{source}: {answer}")
+        elif await told_by_deposed(self._source, source, stream.fetch_epoch):
+            stream.wait_for_next_round(f"{source}: {DEPOSED}")
+        elif isinstance(answer, Diverged):
+            stream.park(parked)
+        else:
+            stream.row.parked, stream.closed = parked, True
 
     # append
 

@@ -48,7 +48,7 @@ class Hanging:
 
     async def _close_map(self, hanging: dict[TopicPartition, list[Run]]) -> None:
         mirrored = sorted({run.target for runs in hanging.values() for run in runs})
-        positions = await self._target.positions(self._task.group, mirrored, stable=False)
+        positions = await self._target.positions(self._task.group, mirrored, stable=False, marked=True)
         for commit in (True, False):
             partitions = [
                 tp

@@ -45,9 +45,13 @@ def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Park
     )
 
 
-def fetch_refusal(flow: str, assignment: Assignment, offset: int, refused: Refused) -> Parked | None:
+def fetch_refusal(
+    flow: str, assignment: Assignment, offset: int, refused: Diverged | Refused
+) -> Parked | None:
     """None: it passes by itself, the next round tries again."""
     source = assignment.pair.source
+    if isinstance(refused, Diverged):
+        return _diverged(flow, assignment, offset, refused)
     match refused.code:
         case Code.OFFSET_OUT_OF_RANGE:
             return Parked(
@@ -67,7 +71,7 @@ def fetch_refusal(flow: str, assignment: Assignment, offset: int, refused: Refus
             return None
 
 
-def diverged(flow: str, assignment: Assignment, offset: int, answer: Diverged) -> Parked:
+def _diverged(flow: str, assignment: Assignment, offset: int, answer: Diverged) -> Parked:
     source = assignment.pair.source
     return Parked(
         ParkReason.SOURCE_TRUNCATED,

@@ -1,6 +1,6 @@
 """One lane, from the question who may run to the last commit.
 
-    who may run -> look -> [settle] -> claim -> who may run, for sure -> position -> copy, commit, copy, ...
+    who may run -> look -> [settle] -> claim -> who may run, proved -> position, proved -> copy, commit, ...
 
 There is one recovery rule: whatever leaves an outcome unknown ends the task. The next task begins at
 the top and reads what is true. A task that was beaten never claims back; only a new task claims.
@@ -8,10 +8,14 @@ the top and reads what is true. A task that was beaten never claims back; only a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from causeway.core.flow_state import FlowState, claimed_record
-from causeway.core.lane_task import LaneResult, LaneTask, Outcome, PartitionRow
+from causeway.core.identity import TopicPartition
+from causeway.core.lane_task import LaneResult, LaneTask, LastOwner, Outcome, PartitionRow
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Clock, Doubt, Owner, Source, Target, Unreachable, Unsettled
+from causeway.core.position import Position
 from causeway.core.producer import ProducerEpoch
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.hanging import Hanging
@@ -52,12 +56,17 @@ class _Lane:
         self._clock, self._rows = clock, rows
         self._copy: LaneCopy | None = None
         self._owner: Owner | None = None
+        self._streams: list[Stream] = []
+        self._known: Mapping[TopicPartition, Position] = {}
+        """Positions of the last owner, if nobody has claimed since."""
 
     @property
-    def last_owner(self) -> ProducerEpoch | None:
-        if self._owner is None:
+    def last_owner(self) -> LastOwner | None:
+        if self._owner is None or self._copy is None:
             return None
-        return ProducerEpoch(self._owner.producer.producer_id, self._owner.producer.epoch)
+        producer = ProducerEpoch(self._owner.producer.producer_id, self._owner.producer.epoch)
+        committed = {s.target: s.position for s in self._streams if s.position is not None}
+        return LastOwner(producer=producer, positions={**self._known, **committed})
 
     @property
     def transactions(self) -> int:
@@ -76,23 +85,23 @@ class _Lane:
             settling = Settling(task, self._source, self._target, self._clock, self._rows)
             await settling.settle(seen)
         owner = await self._target.claim(task.transactional_id, timeout_ms=task.limits.transaction_timeout_ms)
-        if (end := await self._may_surely_not_run(owner)) is not None:
-            return end
         self._owner = owner
+        if (end := await self._may_not_run_by_proof(owner)) is not None:
+            return end
         hanging = Hanging(task, self._target, owner, self._clock)
         assignments = [ground.assignment for ground in seen.values()]
         try:
-            grounds = await survey.look(assignments, stable=True)
+            grounds = await survey.look(assignments, stable=True, known=self._known)
         except Unsettled:
             # Looked at again: until the claim, a predecessor went on from what was seen in front of it.
-            await hanging.settle_positions(await survey.look(assignments, stable=False))
-            grounds = await survey.look(assignments, stable=True)
+            await hanging.settle_positions(await survey.look(assignments, stable=False, known=self._known))
+            grounds = await survey.look(assignments, stable=True, known=self._known)
         if settling is not None:
             settling.count(seen, grounds)
         await hanging.settle_map()
         tail_check = TailCheck(task, self._target, owner, self._clock, self._rows, settling)
         await tail_check.settle_ends(grounds)
-        streams = [
+        self._streams = streams = [
             Stream(ground, self._rows[tp], task, self._clock.time_ms()) for tp, ground in grounds.items()
         ]
         self._copy = LaneCopy(task, self._source, self._target, owner, self._clock, streams)
@@ -110,13 +119,15 @@ class _Lane:
             )
         return self._task.settles and any(stream.is_due for stream in streams)
 
-    async def _may_surely_not_run(self, owner: Owner) -> tuple[Outcome, str] | None:
+    async def _may_not_run_by_proof(self, owner: Owner) -> tuple[Outcome, str] | None:
         """Behind the claim, whoever answers: a fence that a deposed leader doesn't know of counts, too.
 
-        What isn't seen here is appended later, and whoever appended it claims this lane after that.
+        A fence that isn't seen here was appended later, and it claims all lanes after that.
         """
-        task = self._task
-        if task.last_owner is None or not task.last_owner.is_followed_by(owner.producer):
+        task, last = self._task, self._task.last_owner
+        if last is not None and last.producer.is_followed_by(owner.producer):
+            self._known = last.positions
+        else:
             key, value = claimed_record(task.flow, lane=task.lane, generation=task.generation)
             await self._target.append_plain(FLOWS_TOPIC, key, value)
         return await self._may_not_run()

@@ -22,7 +22,6 @@ from causeway.core.lane_rules import foreign_data, tail_unproved
 from causeway.core.lane_task import LaneTask, Parked
 from causeway.core.ports import (
     Clock,
-    Diverged,
     Doubt,
     Fetched,
     FetchFrom,
@@ -33,7 +32,8 @@ from causeway.core.ports import (
     Target,
 )
 from causeway.core.settled_tail import Differs, SettledTail, TailComparison
-from causeway.flows.lane.refusals import diverged, fetch_refusal
+from causeway.flows.lane.deposed import told_by_deposed
+from causeway.flows.lane.refusals import fetch_refusal
 from causeway.flows.lane.survey import Ground, Rows
 
 _FETCH_BYTES = 8 << 20
@@ -241,10 +241,10 @@ class _Walk:
         match answer:
             case Fetched():
                 return answer
-            case Diverged():
-                parked: Parked | None = diverged(self._task.flow, self._ground.assignment, at, answer)
-            case Refused():
+            case _:
                 parked = fetch_refusal(self._task.flow, self._ground.assignment, at, answer)
+        if parked and await told_by_deposed(self._source, source, self._source_epoch):
+            parked = None
         raise Unproved(f"{source}: {answer}", parked)
 
     async def _check_source_end(self) -> None:

@@ -6,7 +6,7 @@ no older owner can change the answers any more. Only the second answers are used
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
@@ -25,10 +25,11 @@ from causeway.core.lane_rules import (
     target_tail_is_lost,
 )
 from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
-from causeway.core.ports import Doubt, LogEnd, Refused, Source, Target
+from causeway.core.ports import LogEnd, Refused, Source, Target
 from causeway.core.position import Position
 from causeway.core.rights import Side
 from causeway.core.settled_tail import SettledTail
+from causeway.flows.lane.deposed import DEPOSED, is_deposed, told_by_deposed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +56,12 @@ class Ground:
     @property
     def target(self) -> TopicPartition:
         return self.assignment.pair.target
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the position has ever covered a record. One that was rebuilt from the map has."""
+        p = self.position
+        return p is not None and (p.records > 0 or p.producer_id < 0)
 
     @property
     def leader_changed(self) -> bool:
@@ -93,10 +100,19 @@ class Survey:
     def __init__(self, task: LaneTask, source: Source, target: Target, rows: Rows) -> None:
         self._task, self._source, self._target, self._rows = task, source, target, rows
 
-    async def look(self, assignments: Iterable[Assignment], *, stable: bool) -> dict[TopicPartition, Ground]:
-        """Grounds by target partition, of those that can go on."""
+    async def look(
+        self,
+        assignments: Iterable[Assignment],
+        *,
+        stable: bool,
+        known: Mapping[TopicPartition, Position] | None = None,
+    ) -> dict[TopicPartition, Ground]:
+        """Grounds by target partition, of those that can go on.
+
+        `known`, behind the claim: positions of which it is proved that they are the committed ones.
+        """
         asked = {a.pair.target: a for a in assignments}
-        positions = await self._read_positions(asked, stable=stable)
+        positions = await self._read_positions(asked, stable=stable, known=known)
         starts = await self._target.log_starts(list(positions))
         ends = await self._target.log_ends(list(positions))
         grounds: dict[TopicPartition, Ground] = {}
@@ -105,7 +121,9 @@ class Survey:
             if isinstance(start, Refused) or isinstance(end, Refused):
                 self._refused(tp, tp.topic, "target", start if isinstance(start, Refused) else end)
                 continue
-            _refuse_deposed(tp, position, end)
+            if position is not None and is_deposed(self._target, tp, position.target_epoch, end):
+                self._rows[tp].later = f"{tp}: {DEPOSED}"
+                continue
             grounds[tp] = _ground(asked[tp], position, start, end)
         await self._place_fresh(grounds)
         await self._check_source(grounds)
@@ -113,9 +131,21 @@ class Survey:
         return grounds
 
     async def _read_positions(
-        self, asked: dict[TopicPartition, Assignment], *, stable: bool
+        self,
+        asked: dict[TopicPartition, Assignment],
+        *,
+        stable: bool,
+        known: Mapping[TopicPartition, Position] | None,
     ) -> dict[TopicPartition, Position | None]:
-        committed = await self._target.positions(self._task.group, list(asked), stable=stable)
+        group, partitions = self._task.group, list(asked)
+        committed = await self._target.positions(group, partitions, stable=stable)
+        is_doubtful = (
+            any(committed[tp] is None and asked[tp].known for tp in partitions)
+            if known is None
+            else any(tp not in known or committed[tp] != known[tp] for tp in partitions)
+        )
+        if is_doubtful:
+            committed = await self._target.positions(group, partitions, stable=stable, marked=True)
         positions: dict[TopicPartition, Position | None] = {}
         lost: list[TopicPartition] = []
         for tp, assignment in asked.items():
@@ -184,17 +214,29 @@ class Survey:
         }
         ends = await self._source.epoch_ends(epochs) if epochs else {}
         await self._check_source_ends(grounds)
+        cut: dict[TopicPartition, Parked] = {}
         for tp, ground in list(grounds.items()):
             if ground.position is None:
                 continue
             end = ends.get(ground.assignment.pair.source)
             verdict = judge_source_lineage(self._task.flow, ground.assignment, ground.position, end)
-            if verdict is None:
-                continue
             if isinstance(verdict, Parked):
-                self.park(tp, verdict)
-            else:
+                cut[tp] = verdict
+            elif verdict is not None:
                 self._rows[tp].later = verdict
+                del grounds[tp]
+        await self._park_cut_sources(grounds, cut)
+
+    async def _park_cut_sources(
+        self, grounds: dict[TopicPartition, Ground], cut: Mapping[TopicPartition, Parked]
+    ) -> None:
+        """Unless it was only a deposed leader that said so."""
+        for tp, verdict in cut.items():
+            source = grounds[tp].assignment.pair.source
+            if await told_by_deposed(self._source, source, grounds[tp].source_epoch):
+                self._rows[tp].later = f"{source}: {DEPOSED}"
+            else:
+                self.park(tp, verdict)
             del grounds[tp]
 
     async def _check_source_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
@@ -210,8 +252,8 @@ class Survey:
                 self._refused(tp, source.topic, "source", end)
                 del grounds[tp]
             elif end.offset < ground.source_next:
-                self.park(tp, source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset))
-                del grounds[tp]
+                verdict = source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset)
+                await self._park_cut_sources(grounds, {tp: verdict})
             elif ground.position is not None:
                 self._rows[
                     tp
@@ -259,18 +301,6 @@ class Survey:
             self._rows[tp].later = str(refused)
         else:
             self.park(tp, parked)
-
-
-def _refuse_deposed(tp: TopicPartition, position: Position | None, end: LogEnd) -> None:
-    """A leader of before the position tells of a log that ended earlier: nothing was lost.
-
-    :raises Doubt: another try asks anew who leads.
-    """
-    if position is not None and end.leader_epoch < position.target_epoch:
-        raise Doubt(
-            f"{tp} was written in leader epoch {position.target_epoch}, the leader that answers was elected "
-            f"in epoch {end.leader_epoch}"
-        )
 
 
 def _ground(assignment: Assignment, position: Position | None, log_start: int, end: LogEnd) -> Ground:
