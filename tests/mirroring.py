@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from causeway.brokers.probe import probe
 from causeway.core.comparison import VerifyReport
@@ -25,6 +26,14 @@ from causeway.flows.ownership import Holder
 from causeway.flows.verify_mirror import verify_mirror
 from causeway.lab.cluster import LabCluster
 
+_LEADER_SECONDS = 20
+_WITHOUT_LEADER = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+}
 _numbers = itertools.count(1)
 
 
@@ -84,13 +93,24 @@ def end_offsets(cluster: LabCluster, *, of: str = "") -> dict[tuple[str, int], t
     """(log start, end) of every partition whose topic begins with `of`: what "nothing was written" means."""
     probe(cluster.endpoint())
     consumer = Consumer({**cluster.endpoint().settings, "group.id": "unused"})
+    deadline = time.monotonic() + _LEADER_SECONDS
     try:
-        topics = consumer.list_topics(timeout=20).topics
-        return {
-            (name, partition): consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)
-            for name, topic in topics.items()
-            if name.startswith(of) and not name.startswith("__")
-            for partition in topic.partitions
-        }
+        while True:
+            try:
+                return _watermarks(consumer, of)
+            except KafkaException as refused:
+                # A topic that is being made, or deleted, has no leader for a moment.
+                if refused.args[0].code() not in _WITHOUT_LEADER or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
     finally:
         consumer.close()
+
+
+def _watermarks(consumer: Consumer, of: str) -> dict[tuple[str, int], tuple[int, int]]:
+    return {
+        (name, partition): consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=20)
+        for name, topic in consumer.list_topics(timeout=20).topics.items()
+        if name.startswith(of) and not name.startswith("__")
+        for partition in topic.partitions
+    }
