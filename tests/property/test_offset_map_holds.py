@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causeway.core.errors import ProtocolFault
 from causeway.core.identity import TopicPartition
-from causeway.core.offset_map import RunBuilder, decode_run, encode_run, runs_that_hold
+from causeway.core.map_format import decode_run, encode_run
+from causeway.core.offset_map import RunBuilder, runs_that_hold
 
 TP = TopicPartition("sf.orders", 0)
 counts, gaps = st.integers(1, 9), st.integers(0, 5)
@@ -72,10 +71,3 @@ def test_after_any_lost_tails_the_map_says_what_the_log_holds(transactions):
         holding = runs_that_hold(written)
         found = {t: run.source_of(t) for run in holding for t in range(run.target_first, run.target_next)}
         assert found == truth
-
-
-@given(st.binary(max_size=40), st.binary(max_size=120), st.booleans())
-def test_bytes_of_another_maker_are_a_fault_or_a_run(key, value, is_headed):
-    head = b"\x01" if is_headed else b""
-    with suppress(ProtocolFault):
-        assert decode_run(head + key, head + value).count >= 0

@@ -18,8 +18,9 @@ from causeway.core.flow import CopyLimits, Flow, Start
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import Parked, ParkReason
 from causeway.core.lanes import lane_of
+from causeway.core.map_format import decode_run
 from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
-from causeway.core.offset_map import Run, decode_run, runs_that_hold
+from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.position import Position, parse_position
 from causeway.core.producer import ProducerState
 from causeway.core.records import Record, encode_batch

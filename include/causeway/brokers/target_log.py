@@ -10,7 +10,8 @@ from kafka.protocol.admin import DescribeGroupsRequest, DescribeProducersRequest
 
 from causeway.brokers.append_request import AppendRequest
 from causeway.brokers.group_offsets import GroupOffsets
-from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED
+from causeway.brokers.map_reader import WireMapReader
 from causeway.brokers.owner import PASSING, WireOwner, check_claim_right, init_producer
 from causeway.brokers.settling import commit_for_owner, describe_transaction
 from causeway.brokers.wire import GROUP, Wire
@@ -18,15 +19,13 @@ from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow_state import FlowState, LogRecord, fold
 from causeway.core.identity import TopicPartition
-from causeway.core.isolation import Seen, Undecided, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
+from causeway.core.map_format import decode_run
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.offset_map import Run, decode_run, map_partition
+from causeway.core.offset_map import Run
 from causeway.core.ports import (
     Appended,
-    Fetched,
-    FetchFrom,
     OpenTransaction,
     Owner,
     Refused,
@@ -36,16 +35,13 @@ from causeway.core.position import ForeignPosition, Position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
-_READ_BYTES = 8 << 20
-_READ_WAIT_MS = 100
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
 _PROOF_SECONDS = 10.0
-_FRUITLESS_FETCHES = 50
 _FLOWS = TopicPartition(FLOWS_TOPIC, 0)
 
 
-class WireTarget(WireLogReader):
+class WireTarget(WireMapReader):
     """Implements `core.ports.Target`."""
 
     def __init__(self, wire: Wire) -> None:
@@ -58,7 +54,7 @@ class WireTarget(WireLogReader):
     async def flow_state(self, flow: str) -> FlowState:
         """Only what was appended since the last look is read again."""
         end = await self._end_of_flows()
-        async for record in self._records(_FLOWS, self._flows_next, end):
+        async for record in self.records(_FLOWS, self._flows_next, end):
             value = record.value
             self._flow_states = fold(
                 self._flow_states,
@@ -71,7 +67,7 @@ class WireTarget(WireLogReader):
         """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
         deadline = self.wire.network.monotonic() + _PROOF_SECONDS
         while True:
-            end = await self._end_of(_FLOWS)
+            end = await self.end_of(_FLOWS)
             await self._note_a_new_topic(is_short=end < self._flows_least)
             if end >= self._flows_least:
                 return end
@@ -138,25 +134,6 @@ class WireTarget(WireLogReader):
         found = await self.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
         return {tp: a if isinstance(a, Refused) else a.offset for tp, a in found.items()}
 
-    async def map_runs(
-        self, map_topic: str, partitions: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, list[Run]]:
-        described = (await self.wire.topics([map_topic]))[map_topic]
-        runs: dict[TopicPartition, list[Run]] = {tp: [] for tp in partitions}
-        if described.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
-            return runs
-        if described.lacks(Operation.READ):
-            raise self.wire.lacks_right(map_topic, Operation.READ)
-        for number in sorted({map_partition(tp, len(described.leaders)) for tp in partitions}):
-            tp = TopicPartition(map_topic, number)
-            async for record in self._committed_records(tp):
-                if record.key is None or record.value is None:
-                    continue
-                run = decode_run(record.key, record.value)
-                if run.target in runs:
-                    runs[run.target].append(run)
-        return runs
-
     async def open_runs(
         self, map_partitions: Sequence[TopicPartition], producer_id: int
     ) -> dict[TopicPartition, list[Run]]:
@@ -166,8 +143,8 @@ class WireTarget(WireLogReader):
                 raise Unreachable(f"producers of {tp} on {self.wire.endpoint}: {starts}")
             if producer_id not in starts:
                 continue
-            runs[tp], end = [], await self._end_of(tp, READ_UNCOMMITTED)
-            async for head, batch, _ in self._batches(tp, starts[producer_id], end, READ_UNCOMMITTED):
+            runs[tp], end = [], await self.end_of(tp, READ_UNCOMMITTED)
+            async for head, batch, _ in self.batches(tp, starts[producer_id], end, READ_UNCOMMITTED):
                 if head.producer_id == producer_id and not head.is_control:
                     records = decode_records(batch, head)
                     runs[tp] += [decode_run(r.key, r.value) for r in records if r.key and r.value]
@@ -236,70 +213,6 @@ class WireTarget(WireLogReader):
     async def claim(self, transactional_id: str, *, timeout_ms: int) -> Owner:
         producer = await init_producer(self.wire, transactional_id, timeout_ms)
         return WireOwner(self.wire, transactional_id, timeout_ms, producer)
-
-    async def _end_of(self, tp: TopicPartition, isolation: int = READ_COMMITTED) -> int:
-        """The last stable offset: what is to be read now; without isolation the end of all that is there."""
-        for _ in range(_TRIES):
-            end = (await self.list_offsets({tp: LATEST}, isolation=isolation))[tp]
-            if not isinstance(end, Refused):
-                return end.offset
-            if end.code == Code.TOPIC_AUTHORIZATION_FAILED:
-                raise self.wire.lacks_right(tp.topic, Operation.READ)
-            await self.wire.network.sleep(_PAUSE_SECONDS)
-        raise Unreachable(f"end of {tp} on {self.wire.endpoint}: {end}")
-
-    async def _committed_records(self, tp: TopicPartition) -> Any:
-        """All that is committed, in order, also behind the open transaction of another lane.
-
-        Lanes share the map's partitions: up to the last stable offset a lane might miss its own last run.
-        """
-        stable = await self._end_of(tp)
-        async for record in self._records(tp, 0, stable):
-            yield record
-        undecided, end = Undecided(), await self._end_of(tp, READ_UNCOMMITTED)
-        async for head, batch, seen in self._batches(tp, stable, end, READ_UNCOMMITTED):
-            for decided, content in undecided.committed_by(head, batch, seen):
-                for record in decode_records(content, decided):
-                    yield record
-
-    async def _records(self, tp: TopicPartition, start: int, end: int) -> Any:
-        """The visible records of `[start, end)`, in order."""
-        async for head, batch, seen in self._batches(tp, start, end, READ_COMMITTED):
-            if seen is Seen.DATA:
-                for record in decode_records(batch, head):
-                    if record.offset >= start:
-                        yield record
-
-    async def _batches(self, tp: TopicPartition, start: int, end: int, isolation: int) -> Any:
-        at, fruitless = start, 0
-        if at >= end:
-            return
-        topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
-        while at < end:
-            before, answer = at, await self._fetch_one(tp, FetchFrom(topic_id, at), isolation)
-            if isinstance(answer, int):
-                at = answer
-                continue
-            for head, batch, seen in read_committed(answer.records, answer.aborted, at):
-                yield head, batch, seen
-                at = head.next_offset
-            fruitless = fruitless + 1 if at == before else 0
-            if fruitless > _FRUITLESS_FETCHES:
-                raise Unreachable(f"{tp} of {self.wire.endpoint} gives nothing from {at} to its end {end}")
-
-    async def _fetch_one(self, tp: TopicPartition, begin: FetchFrom, isolation: int) -> Fetched | int:
-        """The log from there on, or where it begins now because the log's cleaner was faster."""
-        answer = (await self._fetch({tp: begin}, _READ_BYTES, _READ_WAIT_MS, isolation))[tp]
-        match answer:
-            case Fetched():
-                return answer
-            case Refused(code=Code.OFFSET_OUT_OF_RANGE):
-                first = (await self.log_starts([tp]))[tp]
-                if isinstance(first, int) and first > begin.offset:
-                    return first
-            case Refused(code=Code.TOPIC_AUTHORIZATION_FAILED):
-                raise self.wire.lacks_right(tp.topic, Operation.READ)
-        raise Unreachable(f"{tp} of {self.wire.endpoint}: {answer}")
 
 
 def _open_since(partition: Any) -> dict[int, int] | Refused:

@@ -56,5 +56,10 @@ class Flow:
         return f"causeway.{self.name}.{lane}"
 
     @property
+    def maintenance_id(self) -> str:
+        """The transactional id of whoever keeps the map small: one at a time, beside the lanes."""
+        return f"causeway.{self.name}.map"
+
+    @property
     def map_topic(self) -> str:
         return f"causeway-offset-map.{self.source}.internal"

@@ -254,7 +254,7 @@ def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, byte
     return _record("clusters", flow, {"source": source, "target": target})
 
 
-def claimed_record(flow: str, *, lane: int, generation: int) -> tuple[bytes, bytes]:
+def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:
     """A lane was claimed by a worker of that generation."""
     key, body = _record("claimed", flow, {"generation": generation})
     return key + f"/{lane}".encode(), body

@@ -9,12 +9,11 @@ A run is a stretch of source offsets whose records lie one behind the other on t
 `segments` are (copied, skipped) pairs in source order. Runs are appended in the data's own
 transaction to `causeway-offset-map.<source>.internal`, so a run exists exactly if its records do.
 
-The format has a version in key and value; a reader refuses what it doesn't know.
+How runs are written down is `map_format.py`'s.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -24,11 +23,6 @@ from causeway.core.errors import ProtocolFault
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 
 MAP_PARTITIONS = 8
-_VERSION = 1
-_KEY_HEAD = struct.Struct(">bH")
-_KEY_TAIL = struct.Struct(">iq")
-_VALUE_HEAD = struct.Struct(">bqqqqii16s16sI")
-_SEGMENT = struct.Struct(">IQ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +41,18 @@ class Run:
     """Leader epoch of the last record's batch on the source; -1: not known."""
     target_epoch: int = -1
     """Of the target's leader when the run was appended; -1: not known."""
+    holes_before: tuple[int, int] = (0, 0)
+    """Of the first run that a flow, or an adoption, wrote here: how many offsets of the source, and of the
+    target, lie between the place where it began and the first record."""
+
+    @property
+    def source_begins(self) -> SourceOffset:
+        """From here on the map knows everything, if no run lies in front of this one."""
+        return SourceOffset(self.source_first - self.holes_before[0])
+
+    @property
+    def target_begins(self) -> TargetOffset:
+        return TargetOffset(self.target_first - self.holes_before[1])
 
     @property
     def count(self) -> int:
@@ -118,9 +124,16 @@ class RunBuilder:
     """Collects the batches of one partition in one transaction; a hole on the target starts a new run."""
 
     def __init__(
-        self, target: TopicPartition, generation: Generation, source_topic_id: UUID, target_topic_id: UUID
+        self,
+        target: TopicPartition,
+        generation: Generation,
+        source_topic_id: UUID,
+        target_topic_id: UUID,
+        begins: tuple[SourceOffset, TargetOffset] | None = None,
     ) -> None:
+        """`begins`, where nothing was mirrored yet: the first run tells of the holes in front of it."""
         self._fixed = (target, generation, source_topic_id, target_topic_id)
+        self._begins = begins
         self._runs: list[Run] = []
         self._open: _OpenRun | None = None
 
@@ -152,6 +165,7 @@ class RunBuilder:
             return
         target, generation, source_id, target_id = self._fixed
         run, self._open = self._open, None
+        begins, self._begins = self._begins or (run.source_first, run.target_first), None
         self._runs.append(
             Run(
                 target=target,
@@ -164,6 +178,7 @@ class RunBuilder:
                 source_topic_id=source_id,
                 target_topic_id=target_id,
                 source_epoch=run.source_epoch,
+                holes_before=(run.source_first - begins[0], run.target_first - begins[1]),
             )
         )
 
@@ -185,62 +200,3 @@ class _OpenRun:
             self.segments.append([0, 0])
         self.segments[-1][0] += count
         self.source_next = first + count
-
-
-def encode_run(run: Run) -> tuple[bytes, bytes]:
-    """Key and value of the run's record."""
-    topic = run.target.topic.encode()
-    key = (
-        _KEY_HEAD.pack(_VERSION, len(topic)) + topic + _KEY_TAIL.pack(run.target.partition, run.source_first)
-    )
-    head = _VALUE_HEAD.pack(
-        _VERSION,
-        run.target_first,
-        run.first_timestamp_ms,
-        run.last_timestamp_ms,
-        run.generation,
-        run.source_epoch,
-        run.target_epoch,
-        run.source_topic_id.bytes,
-        run.target_topic_id.bytes,
-        len(run.segments),
-    )
-    return key, head + b"".join(_SEGMENT.pack(*segment) for segment in run.segments)
-
-
-def decode_run(key: bytes, value: bytes) -> Run:
-    try:
-        version, length = _KEY_HEAD.unpack_from(key)
-        value_version = value[0]
-        if (version, value_version) != (_VERSION, _VERSION):
-            raise _unreadable(key, f"is version {version}/{value_version}, this code knows {_VERSION}")
-        topic = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode()
-        partition, source_first = _KEY_TAIL.unpack_from(key, _KEY_HEAD.size + length)
-        (_, target_first, first_ms, last_ms, generation, *epochs, source_id, target_id, n) = (
-            _VALUE_HEAD.unpack_from(value)
-        )
-        tail_bytes, body_bytes = len(key) - _KEY_HEAD.size - length, len(value) - _VALUE_HEAD.size
-        if tail_bytes != _KEY_TAIL.size or body_bytes != n * _SEGMENT.size or n == 0:
-            raise _unreadable(key, "has another length than it says")
-        segments = tuple(_SEGMENT.iter_unpack(value[_VALUE_HEAD.size :]))
-    except (struct.error, IndexError, UnicodeDecodeError) as cause:
-        raise _unreadable(key, "is cut short") from cause
-    return Run(
-        target=TopicPartition(topic, partition),
-        source_first=SourceOffset(source_first),
-        target_first=TargetOffset(target_first),
-        segments=segments,
-        first_timestamp_ms=first_ms,
-        last_timestamp_ms=last_ms,
-        generation=Generation(generation),
-        source_topic_id=UUID(bytes=source_id),
-        target_topic_id=UUID(bytes=target_id),
-        source_epoch=epochs[0],
-        target_epoch=epochs[1],
-    )
-
-
-def _unreadable(key: bytes, rule: str) -> ProtocolFault:
-    return ProtocolFault(
-        "record of the offset map", value=key.hex(), rule=rule, remedy="nothing else may write this topic"
-    )

@@ -39,12 +39,17 @@ class Clusters:
 
         :raises NotAuthorized: this user may not read it; that must not look like a flow without a past.
         """
-        found = (await self.target.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
-        if found.lacks(Operation.READ):
-            raise self.target.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
-        if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
-            return FlowState()
-        return await self.target.flow_state(flow.name)
+        return await state_on(self.target, flow.name)
+
+
+async def state_on(target: WireTarget, flow: str) -> FlowState:
+    """As `Clusters.flow_state`, for who has the target only."""
+    found = (await target.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
+    if found.lacks(Operation.READ):
+        raise target.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
+    if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+        return FlowState()
+    return await target.flow_state(flow)
 
 
 @contextmanager
@@ -59,6 +64,23 @@ def open_clusters(source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[
         yield clusters
     finally:
         clusters.disconnect()
+        network.close()
+
+
+@contextmanager
+def open_target(endpoint: ClusterEndpoint) -> Iterator[tuple[Network, WireTarget]]:
+    """For what needs no source: it may be gone.
+
+    :raises ClusterTrouble: one line that says why the target can't be used.
+    """
+    probe(endpoint)
+    network = Network()
+    target = WireTarget(Wire(endpoint, network))
+    try:
+        network.run(target.wire.connect)
+        yield network, target
+    finally:
+        target.wire.disconnect()
         network.close()
 
 

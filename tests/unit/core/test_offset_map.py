@@ -9,8 +9,6 @@ from causeway.core.offset_map import (
     MAP_PARTITIONS,
     Run,
     RunBuilder,
-    decode_run,
-    encode_run,
     map_partition,
     runs_that_hold,
 )
@@ -52,6 +50,15 @@ def test_a_run_knows_the_leader_epoch_of_its_last_record():
     building.add(((100, 3),), 40, 11, 15, 4)
     building.add(((103, 1),), 43, 16, 16, 6)
     assert [run.source_epoch for run in building.build()] == [6]
+
+
+def test_the_first_run_tells_of_the_holes_in_front_of_it():
+    building = RunBuilder(TP, 7, UUID(int=1), UUID(int=2), (97, 38))
+    building.add(((100, 3),), 40, 11, 15)
+    building.add(((103, 1),), 44, 16, 16)
+    first, second = building.build()
+    assert (first.holes_before, first.source_begins, first.target_begins) == ((3, 2), 97, 38)
+    assert (second.holes_before, second.source_begins, second.target_begins) == ((0, 0), 103, 44)
 
 
 def test_holes_inside_a_batch_are_like_holes_between_batches():
@@ -106,76 +113,6 @@ def test_source_offsets_must_rise(first):
 def test_an_offset_outside_of_a_run_is_never_answered(target):
     with pytest.raises(ValueError, match="lies outside"):
         RUN.source_of(target)
-
-
-def test_a_run_survives_the_wire_at_the_edges_of_its_fields():
-    most = (1 << 63) - 1
-    wide = replace(
-        RUN,
-        target=TopicPartition("ü" * 60, (1 << 31) - 1),
-        source_first=most,
-        target_first=most,
-        segments=(((1 << 32) - 1, most),),
-        first_timestamp_ms=-1,
-        last_timestamp_ms=-most - 1,
-        generation=-1,
-        source_topic_id=UUID(int=(1 << 128) - 1),
-        source_epoch=(1 << 31) - 1,
-    )
-    assert decode_run(*encode_run(wide)) == wide
-
-
-def test_the_format_is_the_one_that_clusters_already_hold():
-    key, value = encode_run(RUN)
-    assert key.hex() == "010009" + b"sf.orders".hex() + "00000003" + "0000000000000064"
-    assert value.hex() == (
-        "01"
-        "0000000000000028" "000000000000000b" "0000000000000016" "0000000000000007" "ffffffff" "ffffffff"
-        "00000000000000000000000000000001" "00000000000000000000000000000002"
-        "00000002" "00000003" "0000000000000002" "00000002" "0000000000000000"
-    )  # fmt: skip
-
-
-def test_one_key_per_place_so_that_compaction_keeps_the_newest_run_there():
-    again = replace(RUN, target_first=90, generation=8, segments=((1, 0),))
-    assert encode_run(again)[0] == encode_run(RUN)[0]
-    assert encode_run(replace(RUN, source_first=101))[0] != encode_run(RUN)[0]
-    assert encode_run(replace(RUN, target=TopicPartition("sf.orders", 4)))[0] != encode_run(RUN)[0]
-
-
-@pytest.mark.parametrize("part", [0, 1])
-@pytest.mark.parametrize("version", [0, 2, 127, 255])
-def test_another_version_is_refused(part, version):
-    record = [bytearray(raw) for raw in encode_run(RUN)]
-    record[part][0] = version
-    with pytest.raises(ProtocolFault, match="this code knows 1"):
-        decode_run(*map(bytes, record))
-
-
-def test_a_record_cut_anywhere_is_refused():
-    key, value = encode_run(RUN)
-    for cut in range(len(key)):
-        with pytest.raises(ProtocolFault, match="record of the offset map"):
-            decode_run(key[:cut], value)
-    for cut in range(len(value)):
-        with pytest.raises(ProtocolFault, match="record of the offset map"):
-            decode_run(key, value[:cut])
-
-
-def test_a_record_that_is_too_long_is_refused():
-    key, value = encode_run(RUN)
-    with pytest.raises(ProtocolFault, match="another length"):
-        decode_run(key, value + b"\0")
-    with pytest.raises(ProtocolFault, match="another length"):
-        decode_run(key + b"\0", value)
-
-
-def test_a_run_of_nothing_and_a_name_that_is_no_text_are_refused():
-    key, value = encode_run(RUN)
-    with pytest.raises(ProtocolFault, match="another length"):
-        decode_run(key, value[:-20] + bytes(4))
-    with pytest.raises(ProtocolFault):
-        decode_run(key.replace(b"sf", b"\xff\xfe"), value)
 
 
 def test_the_map_partition_is_the_same_in_every_version():

@@ -33,7 +33,8 @@ from causeway.core.flow import Flow
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.offset_map import Run, encode_run
+from causeway.core.map_format import encode_run
+from causeway.core.offset_map import Run
 from causeway.core.ports import (
     Appended,
     Beaten,

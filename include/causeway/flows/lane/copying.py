@@ -24,7 +24,8 @@ from causeway.core.codecs import Codec
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_task import LaneTask
-from causeway.core.offset_map import encode_run, map_partition
+from causeway.core.map_format import encode_run
+from causeway.core.offset_map import map_partition
 from causeway.core.ports import (
     AppendAnswer,
     Appended,
@@ -377,9 +378,8 @@ class LaneCopy:
         for stream in news:
             for run in stream.runs.build(stream.target_epoch):
                 number = map_partition(run.target, self._task.map_partitions)
-                by_partition.setdefault(TopicPartition(self._task.map_topic, number), []).append(
-                    encode_run(run)
-                )
+                tp = TopicPartition(self._task.map_topic, number)
+                by_partition.setdefault(tp, []).append(encode_run(run))
         if not by_partition:
             return
         answers = await self._append_to_new_partitions(

@@ -77,7 +77,9 @@ class Stream:
         self.queue: deque[tuple[BatchHead, memoryview | None]] = deque()
         self.txn = InTransaction()
         pair = ground.assignment.pair
-        self.runs = RunBuilder(pair.target, task.generation, pair.source_topic_id, pair.target_topic_id)
+        self.runs = RunBuilder(
+            pair.target, task.generation, pair.source_topic_id, pair.target_topic_id, ground.begins
+        )
         self.is_due = ground.position is not None and ground.position.is_old(now_ms)
         """Has to be committed again, whether or not there is news."""
         self.closed = False

@@ -64,6 +64,14 @@ class Ground:
         return p is not None and (p.records > 0 or p.producer_id < 0)
 
     @property
+    def begins(self) -> tuple[SourceOffset, TargetOffset] | None:
+        """Where the mirror begins, as long as it has no record."""
+        p = self.position
+        if self.has_records:
+            return None
+        return (p.source_next, p.target_next) if p else (self.source_next, self.target_next)
+
+    @property
     def leader_changed(self) -> bool:
         """The position was written under another leader: its last run has to be proved again."""
         return self.position is not None and self.position.target_epoch != self.leader_epoch

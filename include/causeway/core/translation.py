@@ -1,0 +1,318 @@
+"""Translate offsets through the map: source to target and target to source, exact for any record of any age.
+
+An offset is a group's position, the next one to read. It leads to the first mirrored record that isn't in
+front of it; past the last one, to the place right behind that:
+
+    source   100 101 102   .   .   105 106          103 -> 44, 104 -> 44: the next record; 107 -> 46
+    target    40  41  42   (a marker) 44  45         43 -> 105: the same rule on the way back; 46 -> 107
+
+Where there is no answer, the answer says why: a value of its own for each reason, never a number.
+
+Invariants
+    A. Runs of other topic ids than the pair's of today (a topic was made anew) are never looked at.
+    B. What the position doesn't cover isn't mirrored: a lost tail isn't promised before it is copied again.
+    C. Behind the last run, only holes of which the position tells count as mirrored. If the position is
+       newer than the map that was read, they belong to records that this map doesn't know yet.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+from uuid import UUID
+
+from causeway.core.flow_state import KnownPair
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.position import ForeignPosition, Position
+
+_NO_END = SourceOffset((1 << 63) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverMirrored:
+    """No record of the partition, and no position: the flow hasn't begun with it."""
+
+    reason = "never mirrored"
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class OlderThanMap:
+    """In front of where the map begins: the mirror began later, or the target's retention has taken it."""
+
+    source_begins: SourceOffset
+    target_begins: TargetOffset
+    reason = "older than the map"
+
+    def __str__(self) -> str:
+        return f"{self.reason}, which begins with {self.source_begins} -> {self.target_begins}"
+
+
+@dataclass(frozen=True, slots=True)
+class AheadOfMirror:
+    """Behind what is mirrored so far: later it can be told."""
+
+    source_next: SourceOffset
+    target_next: TargetOffset
+    reason = "ahead of the mirror"
+
+    def __str__(self) -> str:
+        return f"{self.reason}, which ends with {self.source_next} -> {self.target_next}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGeneration:
+    """What was mirrored belongs to a topic that has been made anew since, on either side."""
+
+    source_topic_id: UUID
+    target_topic_id: UUID
+    reason = "other generation"
+
+    def __str__(self) -> str:
+        return f"{self.reason}: the map knows topic ids {self.source_topic_id} -> {self.target_topic_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotInFlow:
+    """The flow has never written a mirror of this topic."""
+
+    topic: str
+    reason = "topic not in the flow"
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+WhyNot = NeverMirrored | OlderThanMap | AheadOfMirror | OtherGeneration | NotInFlow
+ToTarget = TargetOffset | WhyNot
+ToSource = SourceOffset | WhyNot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far the mirror of a partition has come, by its committed position. Read *behind* the map: what
+    the map has and the position doesn't cover is taken for a lost tail."""
+
+    source_next: SourceOffset
+    target_next: TargetOffset
+    is_adopted: bool = False
+    """A person set it, without data: there need be no run that leads up to it."""
+    target_end: TargetOffset | None = None
+    """The end of the target's log, if somebody asked: how far a target offset can be. None: a marker behind
+    the last mirrored record."""
+
+
+def reach_of(
+    position: Position | ForeignPosition | None,
+    pair: KnownPair,
+    *,
+    target_end: TargetOffset | None = None,
+) -> Reach | None:
+    """None: no position of these two topics."""
+    if not isinstance(position, Position):
+        return None
+    if (position.source_topic_id, position.target_topic_id) != (pair.source_topic_id, pair.target_topic_id):
+        return None
+    return Reach(
+        source_next=position.source_next,
+        target_next=position.target_next,
+        is_adopted=pair.adopted_at >= 0 and position.generation == pair.adopted_at,
+        target_end=target_end,
+    )
+
+
+class PartitionMap:
+    """One partition's runs, indexed once; both directions, one by one or many.
+
+    `to_target(offset)` and `to_source(offset)` give an offset or say why not; `to_targets` and `to_sources`
+    do the same for many, as a list in the order of the question.
+    """
+
+    __slots__ = ("reach", "to_source", "to_sources", "to_target", "to_targets")
+
+    def __init__(
+        self,
+        runs: Iterable[Run],
+        reach: Reach | None,
+        *,
+        source_topic_id: UUID,
+        target_topic_id: UUID,
+    ) -> None:
+        """`runs` are all that the map holds of the target partition, in the map's order."""
+        forth, back, self.reach = _directions(list(runs), reach, (source_topic_id, target_topic_id))
+        self.to_target = cast(Callable[[SourceOffset], ToTarget], forth.translate)
+        self.to_targets = cast(Callable[[Iterable[SourceOffset]], list[ToTarget]], forth.translate_many)
+        self.to_source = cast(Callable[[TargetOffset], ToSource], back.translate)
+        self.to_sources = cast(Callable[[Iterable[TargetOffset]], list[ToSource]], back.translate_many)
+
+
+class FlowMap:
+    """All partitions of a flow, by their source's names.
+
+    The flow's topics are those that it has ever written, whatever its configuration says now.
+    """
+
+    def __init__(self, pairs: Mapping[str, KnownPair], maps: Mapping[TopicPartition, PartitionMap]) -> None:
+        """`pairs` by target topic, as `FlowState` keeps them; `maps` by target partition."""
+        self._targets = {pair.source_topic: target for target, pair in pairs.items()}
+        self._pairs, self._maps = pairs, maps
+
+    def target_of(self, source: TopicPartition) -> TopicPartition | NotInFlow:
+        topic = self._targets.get(source.topic)
+        return NotInFlow(source.topic) if topic is None else TopicPartition(topic, source.partition)
+
+    def source_of(self, target: TopicPartition) -> TopicPartition | NotInFlow:
+        pair = self._pairs.get(target.topic)
+        if pair is None:
+            return NotInFlow(target.topic)
+        return TopicPartition(pair.source_topic, target.partition)
+
+    def to_target(self, source: TopicPartition, offset: SourceOffset) -> ToTarget:
+        found = self.of_target(self.target_of(source))
+        return found.to_target(offset) if isinstance(found, PartitionMap) else found
+
+    def to_source(self, target: TopicPartition, offset: TargetOffset) -> ToSource:
+        if target.topic not in self._pairs:
+            return NotInFlow(target.topic)
+        found = self.of_target(target)
+        return found.to_source(offset) if isinstance(found, PartitionMap) else found
+
+    def of_target(self, target: TopicPartition | NotInFlow) -> PartitionMap | NotInFlow | NeverMirrored:
+        """The index of one partition, for whoever has many offsets of it."""
+        if isinstance(target, NotInFlow):
+            return target
+        return self._maps.get(target, NeverMirrored())
+
+
+class _Direction:
+    """One way through the runs: stretches of offsets, rising, and where each begins on the other side."""
+
+    __slots__ = ("before", "begins", "beyond", "counts", "firsts", "others", "there", "upto")
+
+    def __init__(
+        self,
+        firsts: Sequence[int],
+        counts: Sequence[int],
+        others: Sequence[int],
+        *,
+        begins: int,
+        before: WhyNot,
+        upto: int,
+        there: int,
+        beyond: WhyNot,
+    ) -> None:
+        """From `begins` on the map knows all; behind the last stretch, `there` is right up to `upto`."""
+        self.firsts, self.counts, self.others = firsts, counts, others
+        self.begins, self.before = begins, before
+        self.upto, self.there, self.beyond = upto, there, beyond
+
+    def translate(self, offset: int) -> int | WhyNot:
+        at = bisect_right(self.firsts, offset) - 1
+        if at >= 0:
+            into = offset - self.firsts[at]
+            if into < self.counts[at]:
+                return self.others[at] + into
+        elif offset < self.begins:
+            return self.before
+        if at + 1 < len(self.firsts):
+            return self.others[at + 1]
+        return self.there if offset <= self.upto else self.beyond
+
+    def translate_many(self, offsets: Iterable[int]) -> list[int | WhyNot]:
+        firsts, counts, others = self.firsts, self.counts, self.others
+        last, translate = len(firsts) - 1, self.translate
+        found: list[int | WhyNot] = []
+        add = found.append
+        for offset in offsets:
+            at = bisect_right(firsts, offset) - 1
+            if at >= 0 and (into := offset - firsts[at]) < counts[at]:
+                add(others[at] + into)
+            elif 0 <= at < last:
+                add(others[at + 1])
+            else:
+                add(translate(offset))
+        return found
+
+
+def _directions(
+    runs: list[Run], reach: Reach | None, ids: tuple[UUID, UUID]
+) -> tuple[_Direction, _Direction, Reach | None]:
+    ours = runs_that_hold(run for run in runs if (run.source_topic_id, run.target_topic_id) == ids)
+    if reach is not None:
+        ours = _covered(ours, reach)
+    ends = _ends(ours, reach)
+    if ends is None:
+        why = (
+            NeverMirrored()
+            if not runs
+            else OtherGeneration(runs[-1].source_topic_id, runs[-1].target_topic_id)
+        )
+        nowhere = _Direction((), (), (), begins=0, before=why, upto=-1, there=-1, beyond=why)
+        return nowhere, nowhere, None
+    begins = (ours[0].source_begins, ours[0].target_begins) if ours else (ends.source_next, ends.target_next)
+    sources, targets, counts = _stretches(ours)
+    before, beyond = OlderThanMap(*begins), AheadOfMirror(ends.source_next, ends.target_next)
+    forth = _Direction(
+        sources,
+        counts,
+        targets,
+        begins=begins[0],
+        before=before,
+        upto=ends.source_next,
+        there=ends.target_next,
+        beyond=beyond,
+    )
+    target_end = ends.target_next + 1 if ends.target_end is None else ends.target_end
+    back = _Direction(
+        targets,
+        counts,
+        sources,
+        begins=begins[1],
+        before=before,
+        upto=target_end,
+        there=ours[-1].source_next if ours and not ends.is_adopted else ends.source_next,
+        beyond=beyond,
+    )
+    return forth, back, ends
+
+
+def _covered(runs: list[Run], reach: Reach) -> list[Run]:
+    """A position in front of the map's end: the target lost its tail, and it will be copied again."""
+    while runs and runs[-1].target_first >= reach.target_next:
+        runs.pop()
+    if runs and runs[-1].target_next > reach.target_next:
+        runs[-1] = runs[-1].in_front_of(_NO_END, reach.target_next)
+    return runs
+
+
+def _ends(runs: list[Run], reach: Reach | None) -> Reach | None:
+    """How far both know the mirror to be."""
+    if not runs:
+        return reach
+    last = runs[-1]
+    if reach is not None and (reach.is_adopted or reach.target_next == last.target_next):
+        return reach
+    return Reach(
+        source_next=last.source_next,
+        target_next=last.target_next,
+        target_end=reach.target_end if reach else None,
+    )
+
+
+def _stretches(runs: Iterable[Run]) -> tuple[array[int], array[int], array[int]]:
+    """Where each stretch without a hole begins on the source, on the target, and how long it is."""
+    sources, targets, counts = array("q"), array("q"), array("q")
+    for run in runs:
+        source, target = int(run.source_first), int(run.target_first)
+        for copied, skipped in run.segments:
+            sources.append(source)
+            targets.append(target)
+            counts.append(copied)
+            source, target = source + copied + skipped, target + copied
+    return sources, targets, counts

@@ -1,0 +1,76 @@
+"""A flow's offset map, read from the target alone, ready to translate: the source may be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from causeway.brokers.target_log import WireTarget
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.core.ports import Doubt, LogEnd, Unreachable
+from causeway.core.translation import FlowMap, PartitionMap, reach_of
+from causeway.flows.clusters import open_target, state_on
+
+
+class FlowNames(Protocol):
+    """What a flow keeps its things under. A `Flow` has them all."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def map_topic(self) -> str: ...
+
+
+def load_flow_map(
+    flow: FlowNames, target: ClusterEndpoint, source_topics: Collection[str] | None = None
+) -> FlowMap:
+    """As it is now; it doesn't follow. `source_topics`: those that are wanted; None: all.
+
+    :raises ClusterTrouble: the target can't be read.
+    """
+    with open_target(target) as (network, opened):
+        try:
+            return network.run(lambda: _load(flow, opened, source_topics))
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(
+                f"offset map of {flow.name}", rule=str(trouble), remedy="try again"
+            ) from trouble
+
+
+async def _load(flow: FlowNames, target: WireTarget, source_topics: Collection[str] | None) -> FlowMap:
+    state = await state_on(target, flow.name)
+    wanted = [
+        tp
+        for tp in mirrored_partitions(state)
+        if source_topics is None or state.pairs[tp.topic].source_topic in source_topics
+    ]
+    return await read_flow_map(flow, target, state, wanted)
+
+
+def mirrored_partitions(state: FlowState) -> list[TopicPartition]:
+    """Every target partition that the flow has ever written."""
+    return [TopicPartition(topic, n) for topic, pair in state.pairs.items() for n in range(pair.partitions)]
+
+
+async def read_flow_map(
+    flow: FlowNames, target: WireTarget, state: FlowState, partitions: Collection[TopicPartition]
+) -> FlowMap:
+    """Of these target partitions. The positions are read behind the map: `Reach` says why."""
+    runs = await target.map_runs(flow.map_topic, list(partitions))
+    positions = await target.positions(flow.group, list(partitions), stable=False) if partitions else {}
+    ends = await target.log_ends(list(partitions)) if partitions else {}
+    maps: dict[TopicPartition, PartitionMap] = {}
+    for tp in partitions:
+        pair, end = state.pairs[tp.topic], ends[tp]
+        reach = reach_of(
+            positions[tp], pair, target_end=TargetOffset(end.offset) if isinstance(end, LogEnd) else None
+        )
+        maps[tp] = PartitionMap(
+            runs[tp], reach, source_topic_id=pair.source_topic_id, target_topic_id=pair.target_topic_id
+        )
+    return FlowMap(state.pairs, maps)

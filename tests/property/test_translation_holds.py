@@ -1,0 +1,119 @@
+"""Translations, and the map under maintenance, against a plain dict, whatever is copied and lost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from unittest.mock import patch
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causeway.core import map_maintenance
+from causeway.core.errors import ProtocolFault
+from causeway.core.identity import TopicPartition
+from causeway.core.map_entries import MapEntries
+from causeway.core.map_format import decode_runs, encode_run
+from causeway.core.map_maintenance import plan_target
+from causeway.core.offset_map import RunBuilder
+from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap
+
+TP = TopicPartition("sf.orders", 0)
+IDS = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+segments = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), min_size=1, max_size=4)
+losses = st.none() | st.integers(0, 80)
+histories = st.lists(st.tuples(segments, losses, st.sampled_from([1, 1, 1, 4])), min_size=1, max_size=40)
+sizes = st.fixed_dictionaries(
+    {
+        "KEPT_RUNS": st.integers(1, 5),
+        "LEAST_TO_MERGE": st.integers(1, 5),
+        "MOST_SEGMENTS": st.sampled_from([3, 10, 40, 1_000]),
+    }
+)
+
+
+class Mirrored:
+    """A partition as it is copied: the map's entries, and where each record of the target is from."""
+
+    def __init__(self) -> None:
+        self.entries, self.source_at = MapEntries(), dict[int, int]()
+        self.source = self.target = 1_000
+
+    def lose(self, count: int) -> None:
+        self.target = max(self.target - count, 1_000)
+        lost = [s for t, s in self.source_at.items() if t >= self.target]
+        self.source = min(lost, default=self.source)
+        self.source_at = {t: s for t, s in self.source_at.items() if t < self.target}
+
+    def copy(self, stretches: list[tuple[int, int]], marker: int) -> None:
+        building, base, told = RunBuilder(TP, 1, UUID(int=1), UUID(int=2)), self.target, []
+        for number, (gap, count) in enumerate(stretches):
+            self.source += gap if number else 0
+            told.append((self.source, count))
+            self.source_at.update({self.target + i: self.source + i for i in range(count)})
+            self.source, self.target = self.source + count, self.target + count
+        building.add(tuple(told), base, 1, 1)
+        for run in building.build():
+            self.entries.take(*encode_run(run))
+        self.target += marker
+
+    def index(self) -> PartitionMap:
+        return PartitionMap(self.entries.runs(TP), None, **IDS)
+
+    def check(self, log_start: int) -> None:
+        """Each place on either side, also those in holes, by the rule of the design and nothing else."""
+        found, targets = self.index(), sorted(self.source_at)
+        if not targets or targets[-1] < log_start:
+            return
+        asked = range(log_start, targets[-1] + 2)
+        told = found.to_sources(asked)
+        after = [
+            next((self.source_at[t] for t in targets if t >= at), self.source_at[targets[-1]] + 1)
+            for at in asked
+        ]
+        assert told == after
+        readable = {s: t for t, s in self.source_at.items() if t >= log_start}
+        rising = sorted(readable)
+        for at in range(rising[0], rising[-1] + 1):
+            assert found.to_target(at) == readable[next(s for s in rising if s >= at)]
+        assert found.to_target(rising[-1] + 1) == targets[-1] + 1
+        assert found.to_target(rising[-1] + 2) == AheadOfMirror(rising[-1] + 1, targets[-1] + 1)
+        assert isinstance(found.to_target(999), OlderThanMap)
+
+
+@given(histories)
+def test_every_offset_is_translated_by_the_rule(history):
+    mirror = Mirrored()
+    for stretches, lost, marker in history:
+        if lost is not None:
+            mirror.lose(lost)
+        mirror.copy(stretches, marker)
+    mirror.check(1_000)
+
+
+@given(histories, sizes, st.data())
+def test_maintenance_at_any_time_changes_nothing_but_what_is_too_old(history, sizes, data):
+    mirror, log_start = Mirrored(), 1_000
+    with patch.multiple(map_maintenance, **sizes):
+        for stretches, lost, marker in history:
+            if lost is not None:
+                mirror.lose(lost)
+            mirror.copy(stretches, marker)
+            if data.draw(st.booleans()):
+                log_start = min(log_start + data.draw(st.integers(0, 9)), max(mirror.source_at))
+                entries = mirror.entries.entries(TP)
+                steps = plan_target(TP, entries, target_topic_id=UUID(int=2), log_start=log_start)
+                for step in steps[: data.draw(st.integers(0, len(steps)))]:  # it may die between any two
+                    for record in step.records:
+                        mirror.entries.take(*record)
+                    mirror.check(log_start)
+    mirror.check(log_start)
+
+
+@given(
+    st.sampled_from([b"\x01\0\x01x", b"\x02\0\x01x", b""]), st.binary(max_size=24), st.binary(max_size=120)
+)
+def test_bytes_of_another_maker_are_a_fault_or_runs(head, key, value):
+    for version in (b"\x02\0", b"\x02\x01", b"\x01", b""):
+        with suppress(ProtocolFault):
+            assert all(run.count > 0 for run in decode_runs(head + key, version + value))
