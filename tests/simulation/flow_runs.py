@@ -18,7 +18,7 @@ from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.round_plan import with_last_owners
+from causeway.core.round_plan import last_owners_after, with_last_owners
 from causeway.flows import fence as fence_module
 from causeway.flows.lane.run import run_lane
 from causeway.flows.lane_worker import without_rows
@@ -182,7 +182,7 @@ class FlowRun:
             return True
         await self._remember_pairs(landscape)
         results = await self._carry(plan.tasks)
-        self._last_owners |= {r.lane: r.last_owner for r in results if r.last_owner is not None}
+        self._last_owners = last_owners_after(self._last_owners, results)
         self._note_parked(results)
         if any(r.outcome in ("superseded", "fenced") for r in results):
             await check_turn(target, flow.name, self.generation)

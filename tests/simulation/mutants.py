@@ -64,10 +64,10 @@ def _position_before_claim() -> list[Any]:
     read = Survey._read_positions
     before: dict[int, Any] = {}
 
-    async def once(self: Survey, asked: Any, *, stable: bool) -> Any:
+    async def once(self: Survey, asked: Any, *, stable: bool, known: Any) -> Any:
         if stable:
             return {tp: p for tp, p in before.pop(id(self)).items() if tp in asked}
-        before[id(self)] = await read(self, asked, stable=False)
+        before[id(self)] = await read(self, asked, stable=False, known=known)
         return before[id(self)]
 
     return [patch.object(Survey, "_read_positions", once)]
@@ -268,6 +268,10 @@ def find(mutant: Mutant, *, most: int = MOST_SEEDS, with_conduct: bool = True) -
             if seed % 50 == 0:
                 gc.collect()
             if outcome.failure is not None:
+                if not outcome.is_broken_promise:
+                    raise AssertionError(
+                        f"without {mutant.rule!r} a seed fails for another reason: {outcome}"
+                    )
                 return outcome
     return None
 

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.simulation.history import Broken
 from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World
 
@@ -22,6 +23,8 @@ class Outcome:
     events: int
     parked: tuple[str, ...]
     trace: list[str]
+    is_broken_promise: bool = False
+    """The failure is one of those that the world looks for, not an error in code."""
 
     def __str__(self) -> str:
         what = (
@@ -42,13 +45,13 @@ def play(
     world = World(scenario, with_conduct=with_conduct)
     if trace:
         world.loop.trace = []
-    failure = None
+    failure, is_promise = None, False
     gc_was_on = gc.isenabled()
     gc.disable()  # a collection would run clean-up code of dead workers at a moment that no seed decides
     try:
         world.play()
     except Exception as broken:  # noqa: BLE001 - whatever it is, the seed has failed
-        failure = f"{type(broken).__name__}: {broken}"
+        failure, is_promise = f"{type(broken).__name__}: {broken}", isinstance(broken, Broken)
     finally:
         if gc_was_on:
             gc.enable()
@@ -62,6 +65,7 @@ def play(
         events=world.loop.events,
         parked=tuple(str(p.reason) for p in world.runs[-1].parked.values()) if world.runs else (),
         trace=world.loop.trace or [],
+        is_broken_promise=is_promise,
     )
 
 

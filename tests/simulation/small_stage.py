@@ -70,7 +70,14 @@ class Stage:
         network.run(connect)
         return network, reader, target
 
-    def task(self, generation: int, last_owner: LastOwner | None = None, *, known: bool = False) -> LaneTask:
+    def task(
+        self,
+        generation: int,
+        last_owner: LastOwner | None = None,
+        *,
+        known: bool = False,
+        settles: bool = False,
+    ) -> LaneTask:
         end = self.source.logs[self.pair.source].end
         return LaneTask(
             flow="f",
@@ -83,6 +90,7 @@ class Stage:
             limits=CopyLimits(),
             assignments=(Assignment(pair=self.pair, end=SourceOffset(end), start=None, known=known),),
             last_owner=last_owner,
+            settles=settles,
         )
 
     def begin(self, network: VirtualNetwork, target: WireTarget) -> int:

@@ -55,6 +55,7 @@ def test_what_a_forgotten_marker_leaves_open_is_settled(first):
             """Those of an id that has been given up can only be closed by an administrator."""
             _init(self, *arguments, **options)
             self.target.most_epochs = _MANY_EPOCHS
+            self.forgets_markers = True
 
         with (
             patch.object(Coordinator, "_send_markers", forget),

@@ -13,13 +13,15 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.codecs import Codec
 from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.lane_task import Assignment, LaneTask, PartitionRow
+from causeway.core.lane_task import Assignment, LaneTask, ParkReason, PartitionRow
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
+from causeway.flows.lane.run import run_lane
 from causeway.flows.lane.settle import Settling
 from causeway.flows.lane.survey import Ground
 from tests.simulation.cluster import SimCluster
 from tests.simulation.loop import START_MS, Loop, Process, VirtualNetwork
+from tests.simulation.small_stage import Stage
 from tests.simulation.wire import SimWire
 
 _LANE = "causeway.f.0"
@@ -182,3 +184,32 @@ def test_without_a_position_or_with_a_lost_tail_nothing_is() -> None:
 
     assert not Scene().settled(then=forget)
     assert not Scene().settled(then=lose)
+
+
+def test_what_was_settled_and_trimmed_before_any_position_is_not_copied_again() -> None:
+    """Retention took what a successor had settled in front of its own claim, and died: readers have seen it,
+    and nothing is left to compare."""
+    at = Stage()
+    network, reader, target = at.worker("worker")
+    generation = at.begin(network, target)
+
+    def run() -> PartitionRow:
+        task = at.task(generation, known=True, settles=True)
+        return network.run(lambda: run_lane(task, reader, target, network)).rows[0]
+
+    assert run().parked is None  # nothing to copy: only a first position
+
+    async def die_in_a_transaction_and_settle_it() -> None:
+        owner = await target.claim(_LANE, timeout_ms=60_000)
+        await owner.append({at.mirror: batch(b"v", owner.producer.producer_id, owner.producer.epoch)})
+        opened = await target.open_transaction(_LANE)
+        assert opened is not None
+        assert await target.settle(_LANE, opened)
+
+    at.write()
+    network.run(die_in_a_transaction_and_settle_it)
+    at.settle()
+    at.target.logs[at.mirror].retain_from(at.target.logs[at.mirror].end)
+    parked = run().parked
+    assert parked is not None
+    assert parked.reason is ParkReason.TARGET_TAIL_UNPROVED

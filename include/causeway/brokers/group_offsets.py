@@ -43,9 +43,8 @@ class GroupOffsets:
         by_topic: dict[str, list[int]] = {}
         for tp in partitions:
             by_topic.setdefault(tp.topic, []).append(tp.partition)
-        found = await self._offsets(group, by_topic, stable=stable)
-        if marked:
-            found = await self._marked(group, by_topic, stable=stable)
+        ask = self._marked if marked else self._offsets
+        found = await ask(group, by_topic, stable=stable)
         return {tp: parse_position(*found[tp]) if tp in found else None for tp in partitions}
 
     async def _offsets(self, group: str, by_topic: dict[str, list[int]], *, stable: bool) -> Offsets:
@@ -78,6 +77,11 @@ class GroupOffsets:
                 why = error_name(code) if code else "other lanes' marks came in between"
                 if code:
                     await self._wait(code, group, "OffsetFetch")
+            elif refused == Code.UNKNOWN_MEMBER_ID:
+                raise Doubt(
+                    f"group {group} on {self._wire.endpoint} has members: some consumer joined the flow's "
+                    "own group; stop it, or give it another group.id"
+                )
             elif refused == Code.TOPIC_AUTHORIZATION_FAILED:
                 raise self._wire.lacks_right(FLOWS_TOPIC, Operation.READ)
             else:
@@ -88,8 +92,8 @@ class GroupOffsets:
             await clock.sleep(pause * (0.5 + clock.monotonic() * _UNEVEN % 1))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         raise Doubt(
-            f"positions of {group} on {self._wire.endpoint} can't be proved ({why}): "
-            "its coordinator may be cut off from the other brokers"
+            f"positions of {group} on {self._wire.endpoint} can't be proved ({why}); unless lanes stand in "
+            "each other's way, its coordinator may be cut off from the other brokers"
         )
 
     async def _wait(self, code: int, group: str, what: str) -> None:

@@ -36,7 +36,10 @@ from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
 _PAUSE_SECONDS = 0.01
+_LONGEST_PAUSE_SECONDS = 0.2
 _TRIES = 3_000
+_PLAIN_APPEND_MS = 5_000
+"""A leader that is cut off never has it on all replicas: a lane, and its round, wait that long for it."""
 _PROOF_SECONDS = 10.0
 _FLOWS = TopicPartition(FLOWS_TOPIC, 0)
 
@@ -65,7 +68,7 @@ class WireTarget(WireMapReader):
 
     async def _end_of_flows(self) -> int:
         """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
-        deadline = self.wire.network.monotonic() + _PROOF_SECONDS
+        deadline, pause = self.wire.network.monotonic() + _PROOF_SECONDS, _PAUSE_SECONDS
         while True:
             end = await self.end_of(_FLOWS)
             await self._note_a_new_topic(is_short=end < self._flows_least)
@@ -77,7 +80,8 @@ class WireTarget(WireMapReader):
                     f"{self._flows_least}: its leader may be cut off from the other brokers"
                 )
             self.wire.forget_leader(_FLOWS)
-            await self.wire.network.sleep(_PAUSE_SECONDS)
+            await self.wire.network.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _note_a_new_topic(self, *, is_short: bool) -> None:
         """What was seen of a topic that has been made anew is nothing to hold its new end against."""
@@ -105,7 +109,9 @@ class WireTarget(WireMapReader):
             grouped = await self.wire.by_leader([tp])
             node = next(iter(grouped))
             if node >= 0:
-                request = AppendRequest({tp: batch}, transactional_id=None, is_v2=False)
+                request = AppendRequest(
+                    {tp: batch}, transactional_id=None, is_v2=False, timeout_ms=_PLAIN_APPEND_MS
+                )
                 answer = (await self.wire.send(request, node)).by_partition[tp]
                 if isinstance(answer, Appended):
                     if tp == _FLOWS:

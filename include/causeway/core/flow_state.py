@@ -180,7 +180,7 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
         by=str(value["by"]),
         because=str(value["because"]),
         since_ms=_int(value["at_ms"]),
-        over=state.fence,
+        over=replace(state.fence, over=None) if state.fence else None,
     )
     lanes = max(state.most_lanes, _int(value["most_lanes"]))
     return replace(state, generation=generation, fence=fence, most_lanes=lanes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -41,11 +41,24 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastOwner:
-    """How a run's last owner left a lane. If nobody claimed since, all of it is still so: no fence was
-    raised, and these positions are the committed ones."""
+    """How a run's last owner left a lane. If nobody claimed since, all of it is still so: no fence has
+    claimed, and these positions are the committed ones."""
 
     producer: ProducerEpoch
     positions: Mapping[TopicPartition, Position]
+    follows: bool = False
+    """Directly the run's owner before it: what that one left of other partitions still stands, too."""
+
+    def after(self, before: LastOwner | None) -> LastOwner:
+        """With what still stands of the owner before it."""
+        if before is None or not self.follows:
+            return self
+        return replace(self, positions={**before.positions, **self.positions})
+
+    def of(self, partitions: Iterable[TopicPartition]) -> LastOwner:
+        """What a task over these partitions has to know: it travels in each round."""
+        positions = {tp: self.positions[tp] for tp in partitions if tp in self.positions}
+        return replace(self, positions=positions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

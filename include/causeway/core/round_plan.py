@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
-from causeway.core.lane_task import Assignment, LaneTask, LastOwner, Parked, ParkReason, StartAt
+from causeway.core.lane_task import (
+    Assignment,
+    LaneResult,
+    LaneTask,
+    LastOwner,
+    Parked,
+    ParkReason,
+    StartAt,
+)
 from causeway.core.lanes import lane_of
 from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
@@ -143,8 +151,20 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
 
 def with_last_owners(plan: RoundPlan, last: Mapping[int, LastOwner]) -> RoundPlan:
     """By lane; who directly follows its own run's last owner needn't prove again what that one proved."""
-    tasks = tuple(replace(task, last_owner=last.get(task.lane)) for task in plan.tasks)
+    tasks = tuple(
+        replace(task, last_owner=last[task.lane].of(a.pair.target for a in task.assignments))
+        if task.lane in last
+        else task
+        for task in plan.tasks
+    )
     return replace(plan, tasks=tasks)
+
+
+def last_owners_after(before: Mapping[int, LastOwner], results: Iterable[LaneResult]) -> dict[int, LastOwner]:
+    """By lane, as this round left them. Of a lane that isn't done the one before stays: an epoch tells
+    whether anybody came after it."""
+    left = {r.lane: r.last_owner.after(before.get(r.lane)) for r in results if r.last_owner is not None}
+    return {**before, **left}
 
 
 def without_joining(plan: RoundPlan, partitions: Collection[TopicPartition]) -> RoundPlan:

@@ -20,7 +20,7 @@ from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.progress import Progress
 from causeway.core.report import RunOutcome, RunReport
-from causeway.core.round_plan import RoundPlan, with_last_owners, without_joining
+from causeway.core.round_plan import RoundPlan, last_owners_after, with_last_owners, without_joining
 from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
     Clusters,
@@ -313,7 +313,7 @@ class _Run:
         results = self._carry(plan.tasks)
         self.report.rounds += 1
         self.report.fold(results)
-        self._last_owners |= {r.lane: r.last_owner for r in results if r.last_owner is not None}
+        self._last_owners = last_owners_after(self._last_owners, results)
         self._note_parked(results)
         for result in results:
             if result.error is not None:

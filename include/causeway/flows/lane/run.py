@@ -57,8 +57,10 @@ class _Lane:
         self._copy: LaneCopy | None = None
         self._owner: Owner | None = None
         self._streams: list[Stream] = []
+        self._follows = False
+        """Nobody has claimed between the last owner of this run and this one."""
         self._known: Mapping[TopicPartition, Position] = {}
-        """Positions of the last owner, if nobody has claimed since."""
+        """Positions of that last owner, if so."""
 
     @property
     def last_owner(self) -> LastOwner | None:
@@ -66,7 +68,7 @@ class _Lane:
             return None
         producer = ProducerEpoch(self._owner.producer.producer_id, self._owner.producer.epoch)
         committed = {s.target: s.position for s in self._streams if s.position is not None}
-        return LastOwner(producer=producer, positions={**self._known, **committed})
+        return LastOwner(producer=producer, positions={**self._known, **committed}, follows=self._follows)
 
     @property
     def transactions(self) -> int:
@@ -122,18 +124,24 @@ class _Lane:
     async def _may_not_run_by_proof(self, owner: Owner) -> tuple[Outcome, str] | None:
         """Behind the claim, whoever answers: a fence that a deposed leader doesn't know of counts, too.
 
-        A fence that isn't seen here was appended later, and it claims all lanes after that.
+        A fence that isn't seen here claims all lanes after this claim.
         """
         task, last = self._task, self._task.last_owner
         if last is not None and last.producer.is_followed_by(owner.producer):
-            self._known = last.positions
+            self._follows, self._known = True, last.positions
         else:
             key, value = claimed_record(task.flow, lane=task.lane, generation=task.generation)
             await self._target.append_plain(FLOWS_TOPIC, key, value)
         return await self._may_not_run()
 
     async def _may_not_run(self) -> tuple[Outcome, str] | None:
+        """:raises Doubt: whoever answers doesn't know of this run yet; what it says of others is as old."""
         state = await self._target.flow_state(self._task.flow)
+        if state.generation < self._task.generation:
+            raise Doubt(
+                f"{FLOWS_TOPIC} is told up to generation {state.generation}, this run has "
+                f"{self._task.generation}: its leader may be cut off from the other brokers"
+            )
         if state.fence is not None:
             return "fenced", f"fenced by {state.fence.by}: {state.fence.because}"
         if state.generation != self._task.generation:

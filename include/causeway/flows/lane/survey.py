@@ -59,7 +59,8 @@ class Ground:
 
     @property
     def has_records(self) -> bool:
-        """Whether the position has ever covered a record. One that was rebuilt from the map has."""
+        """Whether the position covers a record, as one that was rebuilt from the map does. What was settled
+        behind it isn't told."""
         p = self.position
         return p is not None and (p.records > 0 or p.producer_id < 0)
 

@@ -85,7 +85,7 @@ class TailCheck:
     def _park_trimmed(self, grounds: dict[TopicPartition, Ground]) -> None:
         """Behind the last record lies its marker; what lay behind that and was deleted can't be proved."""
         for tp, ground in list(grounds.items()):
-            if ground.position is None or ground.recopied_from is not None or not ground.has_records:
+            if ground.position is None or ground.recopied_from is not None:
                 continue
             if ground.log_start > ground.target_next + 1:
                 cause = f"its log begins at {ground.log_start}"
