@@ -32,10 +32,11 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+WORKERS ?= 2
 test: setup ## every test
 	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
 	echo "test: logs and data are in $$scratch until all is green"; \
-	TMPDIR=$$scratch $(BIN)/pytest && rm -rf "$$scratch"
+	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"
 
 prove: setup ## every promise in full size, alone on its machine: hours; writes docs/proof.md
 	@$(BIN)/python -m tests.prove

@@ -2,11 +2,15 @@
 
 They die with pytest, even if that is killed with -9. Homes and logs stay under pytest's temporary directory
 (`pytest --basetemp` says where), as long as pytest keeps it.
+
+`make test` runs two workers, each with whole files and with brokers and ports of its own.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,16 +18,35 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from hypothesis import HealthCheck, settings
 
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
+from causeway.lab.ports import PORTS_VARIABLE
 from causeway.lab.record import ClusterSpec
 from tests.scratch import use_scratch
 
+_PORTS_OF_A_WORKER = 2_000
+
 use_scratch()
+
+settings.register_profile(
+    "causeway",
+    max_examples=int(os.environ.get("PROPERTY_EXAMPLES", "25")),  # 5000 digs for the rare ones
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it judges by the clock
+)
+settings.load_profile("causeway")
 
 LabClusterFactory = Callable[..., LabCluster]
 AdminOf = Callable[[LabCluster], AdminClient]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker:
+        first = 16_000 + _PORTS_OF_A_WORKER * int(worker.removeprefix("gw"))
+        os.environ[PORTS_VARIABLE] = f"{first}-{first + _PORTS_OF_A_WORKER - 1}"
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +132,6 @@ def _say(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
     def say(line: str) -> None:
         with capture.global_and_fixture_disabled():
-            print(f"\n{line}", flush=True)
+            print(f"\n{line}", file=sys.stderr, flush=True)  # a worker has no other way to the terminal
 
     return say

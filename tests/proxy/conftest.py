@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,5 +58,6 @@ def _play_selected(
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         green = sum(not each.failure for each in played.values())
-        print(f"\n{green} of {len(cells)} cells green on Kafka {target.spec.kafka_version}", flush=True)
+        line = f"\n{green} of {len(cells)} cells green on Kafka {target.spec.kafka_version}"
+        print(line, file=sys.stderr, flush=True)
     return lambda cell: played[str(cell)]

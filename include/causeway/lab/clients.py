@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -65,6 +66,11 @@ def wait_for_leaders(
                 remedy="look at the brokers' logs",
             )
         time.sleep(_LOOK_SECONDS)
+        for topic in {tp.topic for tp in waiting}:
+            # librdkafka remembers that a topic was unknown, and asks no more for its offsets (seen: for a
+            # minute); its metadata, asked for by name, is news to it.
+            with suppress(KafkaException):
+                client.list_topics(topic, timeout=_ANSWER_SECONDS)
 
 
 def _without_leader(client: AdminClient, partitions: Collection[TopicPartition]) -> set[TopicPartition]:

@@ -1,11 +1,14 @@
 """Free TCP ports on 127.0.0.1 that stay free while their broker is down.
 
 Ports come from below the range that the kernel hands out to outgoing connections: a broker that is
-killed and restarted a minute later finds its port as it left it.
+killed and restarted a minute later finds its port as it left it. `CAUSEWAY_LAB_PORTS=16000-16999` says
+which ones to take from: whoever starts labs side by side gives each its own, so that none takes the port
+of another's broker that is down for a moment.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from pathlib import Path
@@ -13,6 +16,7 @@ from pathlib import Path
 from causeway.lab.errors import LabTrouble
 
 LOOPBACK = "127.0.0.1"
+PORTS_VARIABLE = "CAUSEWAY_LAB_PORTS"
 _LOWEST = 15_000
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -49,6 +53,17 @@ def is_free(port: int) -> bool:
 
 
 def _lasting_range() -> range:
+    if given := os.environ.get(PORTS_VARIABLE):
+        return _parsed(given)
     lowest_ephemeral = int(_EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
     below = range(_LOWEST, lowest_ephemeral)
     return below if len(below) > 1000 else range(_LOWEST, 65_536)
+
+
+def _parsed(given: str) -> range:
+    first, dash, last = given.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) < 65_536):
+        raise LabTrouble(
+            PORTS_VARIABLE, value=given, rule="isn't FIRST-LAST", remedy="say it like 16000-16999"
+        )
+    return range(int(first), int(last) + 1)

@@ -36,3 +36,15 @@ def test_ports_lie_below_those_of_outgoing_connections() -> None:
         listener.listen()
         client.connect(listener.getsockname())
         assert max(ports.free_ports(20)) < client.getsockname()[1]
+
+
+def test_ports_are_taken_from_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ports.PORTS_VARIABLE, "16000-16009")
+    assert set(ports.free_ports(3)) <= set(range(16_000, 16_010))
+
+
+@pytest.mark.parametrize("given", ["16000", "a-b", "16009-16000", "0-5", "1-70000"])
+def test_a_range_that_is_none_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ports.PORTS_VARIABLE, given)
+    with pytest.raises(LabTrouble, match=f"CAUSEWAY_LAB_PORTS = '?{given}"):
+        ports.free_ports(1)
