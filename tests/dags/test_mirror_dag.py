@@ -52,7 +52,7 @@ def load_dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
         file.write_text(flows)
         for name, value in {"CAUSEWAY_FLOWS": str(file), **environment}.items():
             monkeypatch.setenv(name, value)
-        return DagBag(dag_folder=str(PROJECT / "dags"))
+        return DagBag(dag_folder=str(PROJECT / "dags" / "mirror.py"))
 
     return load
 

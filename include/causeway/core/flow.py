@@ -11,6 +11,14 @@ from causeway.core.topic_filter import TopicFilter
 MEBIBYTE = 1 << 20
 
 
+def group_of(flow: str) -> str:
+    return f"causeway.{flow}"
+
+
+def map_topic_of(source: str) -> str:
+    return f"causeway-offset-map.{source}.internal"
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """Where a partition begins that has neither position nor history on the target."""
@@ -49,7 +57,7 @@ class Flow:
     @property
     def group(self) -> str:
         """The group whose committed offsets on the target are the flow's positions."""
-        return f"causeway.{self.name}"
+        return group_of(self.name)
 
     def transactional_id(self, lane: int) -> str:
         """A pure function of what is written, never of who writes: that is what fences."""
@@ -62,4 +70,4 @@ class Flow:
 
     @property
     def map_topic(self) -> str:
-        return f"causeway-offset-map.{self.source}.internal"
+        return map_topic_of(self.source)

@@ -38,7 +38,13 @@ class FenceOutcome:
 
 def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
     """Needs the target only: the source may be gone."""
-    return _turn(flow, target, lambda at, clock: write_and_claim(at, clock, flow, by=by, because=because))
+
+    async def close(at: WireTarget, clock: Clock) -> FenceOutcome:
+        outcome = await write_and_claim(at, clock, flow, by=by, because=because)
+        await _claim(at, clock, flow, flow.maintenance_id)
+        return outcome
+
+    return _turn(flow, target, close)
 
 
 def lift_fence(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
@@ -109,14 +115,14 @@ async def claim_all_lanes(target: WireTarget, clock: Clock, flow: Flow, state: F
     """Every lane that the flow ever had, whatever its number of lanes is now."""
     lanes = max(state.most_lanes, flow.lanes)
     for lane in range(lanes):
-        await _claim(target, clock, flow, lane)
+        await _claim(target, clock, flow, flow.transactional_id(lane))
     return lanes
 
 
-async def _claim(target: WireTarget, clock: Clock, flow: Flow, lane: int) -> None:
+async def _claim(target: WireTarget, clock: Clock, flow: Flow, transactional_id: str) -> None:
     for attempt in range(_TRIES):
         try:
-            await target.claim(flow.transactional_id(lane), timeout_ms=flow.limits.transaction_timeout_ms)
+            await target.claim(transactional_id, timeout_ms=flow.limits.transaction_timeout_ms)
         except (Doubt, Beaten, Unreachable):
             if attempt == _TRIES - 1:
                 raise

@@ -32,6 +32,8 @@ VERBS = [
     "verify",
     "fence",
     "lift",
+    "translate",
+    "maintain",
     "lab up",
     "lab down",
     "lab status",
@@ -116,7 +118,7 @@ def test_a_mistake_in_the_file_is_one_line_with_file_line_and_field(
     )
 
 
-@pytest.mark.parametrize("verb", ["plan", "run", "status", "verify", "fence", "lift"])
+@pytest.mark.parametrize("verb", ["plan", "run", "status", "verify", "fence", "lift", "maintain"])
 def test_an_unknown_flow_is_refused_with_the_nearest_name(
     project: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:

@@ -1,0 +1,118 @@
+"""`causeway translate` and `maintain`: what is asked, what is printed; the clusters are elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from causeway.core.flow_state import KnownPair
+from causeway.core.identity import TopicPartition
+from causeway.core.offset_map import Run
+from causeway.core.translation import FlowMap, PartitionMap, Reach
+from causeway.entrypoints.cli import main
+from causeway.flows import map_maintenance, translation
+
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
+"""
+IDS = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+PAIR = KnownPair(source_topic="orders", partitions=1, **IDS)
+PLACE = TopicPartition("sf.orders", 0)
+RUN = Run(
+    target=PLACE,
+    source_first=100,
+    target_first=40,
+    segments=((3, 2), (2, 0)),
+    first_timestamp_ms=1,
+    last_timestamp_ms=2,
+    generation=7,
+    **IDS,
+)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "flows.yaml").write_text(FLOWS)
+    monkeypatch.chdir(tmp_path)
+    for name in ("SF", "NYC"):
+        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"{name}:1"}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name}", json.dumps(connection))
+    index = PartitionMap([RUN], Reach(source_next=107, target_next=45), **IDS)
+    found = FlowMap({"sf.orders": PAIR}, {PLACE: index})
+    monkeypatch.setattr(translation, "load_flow_map", lambda *_: found)
+
+
+def test_each_place_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "sf_to_nyc", "orders:0:101", "orders:0:103"]) == 0
+    assert capsys.readouterr().out == "orders:0:101 -> sf.orders:0:41\norders:0:103 -> sf.orders:0:43\n"
+    assert main(["translate", "sf_to_nyc", "sf.orders:0:44", "--reverse"]) == 0
+    assert capsys.readouterr().out == "sf.orders:0:44 -> orders:0:106\n"
+
+
+def test_what_leads_nowhere_says_why_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "sf_to_nyc", "orders:0:9", "orders:0:100", "orders:1:0", "other:0:0"]) == 1
+    assert capsys.readouterr().out == (
+        "orders:0:9: older than the map, which begins with 100 -> 40\n"
+        "orders:0:100 -> sf.orders:0:40\n"
+        "orders:1:0: never mirrored\n"
+        "other:0:0: topic not in the flow\n"
+    )
+
+
+def test_many_come_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("orders:0:100\n\n orders:0:999 \n"))
+    assert main(["translate", "sf_to_nyc", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "flow": "sf_to_nyc",
+        "is_reverse": False,
+        "translations": [
+            {"from": "orders:0:100", "to": "sf.orders:0:40", "reason": None, "why": None},
+            {
+                "from": "orders:0:999",
+                "to": None,
+                "reason": "ahead of the mirror",
+                "why": "ahead of the mirror, which ends with 107 -> 45",
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["orders", "orders:0", "orders:0:x", "orders:-1:5", "orders:0:5:6", ":0:5", "o:0:" + "9" * 20],
+)
+def test_what_is_no_place_is_refused(capsys: pytest.CaptureFixture[str], place: str) -> None:
+    assert main(["translate", "sf_to_nyc", place]) == 2
+    assert "isn't one; write orders:0:123" in capsys.readouterr().err
+
+
+def test_maintenance_tells_what_became_of_the_map(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = map_maintenance.MaintenanceReport(
+        flow="sf_to_nyc",
+        partitions=2,
+        entries_before=60,
+        bytes_before=4_000,
+        entries_after=17,
+        bytes_after=900,
+        transactions=1,
+        put_off=["sf.orders-0"],
+    )
+    monkeypatch.setattr(map_maintenance, "maintain_map", lambda *_: report)
+    assert main(["maintain", "sf_to_nyc"]) == 0
+    assert capsys.readouterr().out == (
+        "sf_to_nyc: 60 entries of 4,000 bytes became 17 of 900, for 2 partitions, in 1 transactions\n"
+        "PUT OFF sf.orders-0: a lane wrote there meanwhile\n"
+    )
