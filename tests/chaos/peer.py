@@ -81,7 +81,7 @@ class PeerCampaign(Ground):
         if fault in KILLS:
             self._kill_and_start("after kill -9")
         elif fault is Fault.TAKE_OVER:
-            _end(self.mirror)
+            end_in_order(self.mirror)
             self.mirror = self._start("after an orderly end")
         elif fault is Fault.FREEZE_PAST_SUCCESSOR:
             self._freeze_past_successor(self.mirror)
@@ -102,7 +102,7 @@ class PeerCampaign(Ground):
         old.send(signal.SIGCONT)
         self.note("woke the frozen MirrorMaker")
         time.sleep(_PAST_SESSION_SECONDS)
-        _end(old)
+        end_in_order(old)
 
     def _wait_for_progress(self, is_so: Callable[[], bool]) -> None:
         """One that stands still is started again, as an operator would; that is counted."""
@@ -126,7 +126,7 @@ class PeerCampaign(Ground):
         source = self.read_source()
         self._wait_until_drained(source)
         assert self.mirror is not None
-        _end(self.mirror)
+        end_in_order(self.mirror)
         self._check_variant(self.mirror.output())
         self.note("healed and caught up, or as far as it comes; comparing")
         saw_committed, saw_uncommitted = self.committed.finish(), self.uncommitted.finish()
@@ -241,7 +241,7 @@ def _with_listener(properties: Path, name: str) -> Path:
     return own
 
 
-def _end(process: Started) -> None:
+def end_in_order(process: Started) -> None:
     """Ask, insist after a while."""
     process.send(signal.SIGTERM)
     try:

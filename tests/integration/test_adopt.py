@@ -9,7 +9,7 @@ import pytest
 from causeway.core.errors import NotAuthorized
 from causeway.core.identity import TopicPartition
 from causeway.core.report import RunReport
-from causeway.flows import adopt as adopting
+from causeway.flows import by_hand
 from causeway.flows.adopt import Adopted, adopt_partition
 from causeway.flows.look import look_at_flow
 from causeway.lab.clients import admin_client
@@ -99,7 +99,7 @@ def test_an_adoption_that_fails_leaves_no_fence(
         raise denied
 
     with monkeypatch.context() as broken:
-        broken.setattr("causeway.flows.adopt._commit", refuse)
+        broken.setattr("causeway.flows.adopt.commit_beginnings", refuse)
         with pytest.raises(NotAuthorized):
             adopt(runs, 0, 0)
     assert look_at_flow(runs.flow, runs.source, runs.target).state.fence is None
@@ -116,7 +116,7 @@ def test_a_fence_that_was_raised_in_the_middle_of_an_adoption_stands_in_its_own_
     create_topic(nyc, f"sf.{topic}")
     write(sf, topic, 3)
     raised: list[bool] = []
-    fence = adopting.write_fence
+    fence = by_hand.write_fence
 
     async def raise_another_first(target, clock, flow, **words):
         if not raised:
@@ -125,7 +125,7 @@ def test_a_fence_that_was_raised_in_the_middle_of_an_adoption_stands_in_its_own_
         return await fence(target, clock, flow, **words)
 
     with monkeypatch.context() as racing:
-        racing.setattr("causeway.flows.adopt.write_fence", raise_another_first)
+        racing.setattr("causeway.flows.by_hand.write_fence", raise_another_first)
         adopt(runs, 0, 1)
     stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
     assert stands is not None

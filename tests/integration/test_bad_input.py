@@ -221,7 +221,7 @@ def test_somebody_writes_into_a_mirror_between_two_rounds(stage: Stage) -> None:
     stage.runs.before_round = lambda _: None
     line = parked_line(report, stage.topic)
     assert line.startswith(f"{ParkReason.FOREIGN_WRITER}: ")
-    assert_says(line, stage.mirror, f"offset {foreign_at[1]}", "WRITE", "causeway adopt")
+    assert_says(line, stage.mirror, f"offset {foreign_at[1]}", "WRITE", "causeway reconcile")
     stage.write_more()
     stage.parks(ParkReason.FOREIGN_WRITER, f"offset {foreign_at[1]}")
     assert len(stage.visible(stage.mirror)) == RECORDS + 1
@@ -272,7 +272,7 @@ def test_somebody_writes_into_a_mirror_in_the_middle_of_a_lane(stage: Stage) -> 
 def test_a_mirror_that_was_deleted_is_never_made_again_in_silence(stage: Stage) -> None:
     stage.run_first()
     delete_topic(stage.target, stage.mirror)
-    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, stage.flow.name, "causeway adopt")
+    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, stage.flow.name, "causeway restart-topic")
     assert stage.ends(stage.mirror) is None
 
 
@@ -280,7 +280,7 @@ def test_a_mirror_that_was_made_anew(stage: Stage) -> None:
     stage.run_first()
     delete_topic(stage.target, stage.mirror)
     create_topic(stage.target, stage.mirror)
-    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, "had id", "causeway adopt")
+    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, "had id", "causeway restart-topic")
     assert stage.visible(stage.mirror) == []
 
 
@@ -289,7 +289,7 @@ def test_a_source_topic_that_was_made_anew_and_grew_past_its_position(stage: Sta
     delete_topic(stage.source, stage.topic)
     create_topic(stage.source, stage.topic)
     write(stage.source, stage.topic, 3 * RECORDS)
-    stage.parks(ParkReason.SOURCE_RECREATED, stage.topic, "had id", "causeway adopt")
+    stage.parks(ParkReason.SOURCE_RECREATED, stage.topic, "had id", "causeway restart-topic")
 
 
 def test_a_committed_offset_that_is_not_ours(stage: Stage) -> None:
@@ -304,8 +304,8 @@ def test_a_committed_offset_that_is_not_ours(stage: Stage) -> None:
 def test_retention_that_passed_the_position(stage: Stage) -> None:
     stage.run_first()
     delete_records(stage.source, stage.topic, before=RECORDS + 25)
-    line = stage.parks(ParkReason.SOURCE_GAP, f"{stage.topic}-0", "causeway adopt")
-    assert_says(line, f"offsets {RECORDS} to {RECORDS + 24} are gone")
+    line = stage.parks(ParkReason.SOURCE_GAP, f"{stage.topic}-0", "causeway accept-gap")
+    assert_says(line, f"offsets {RECORDS} to {RECORDS + 24} of {stage.topic}-0 are gone")
 
 
 # Through the command line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import given
@@ -11,14 +12,20 @@ from causeway.core.flow_state import (
     FlowState,
     KnownPair,
     LogRecord,
+    adopted_record,
     alive_record,
     clusters_record,
     fence_record,
     fold,
+    forgotten_record,
+    gap_record,
     lift_record,
     pair_record,
     run_record,
 )
+from causeway.core.gap_ledger import AcceptedGap
+from causeway.core.gaps import uncopied_gap
+from causeway.core.identity import TopicPartition
 
 flows = st.sampled_from(["f", "g"])
 small = st.integers(0, 40)
@@ -29,6 +36,9 @@ events = st.lists(
         st.tuples(st.just("lift"), flows, st.just(0) | small),
         st.tuples(st.just("alive"), flows, st.booleans()),
         st.tuples(st.just("pair"), flows, st.sampled_from(["sf.a", "sf.b"])),
+        st.tuples(st.just("adopted"), flows, st.sampled_from(["sf.a", "sf.b"])),
+        st.tuples(st.just("forgotten"), flows, st.sampled_from(["sf.a", "sf.b"])),
+        st.tuples(st.just("gap"), flows, small),
         st.tuples(st.just("clusters"), flows, small),
     ),
     max_size=30,
@@ -48,13 +58,26 @@ def record_of(event, state, offset):
             return lift_record(flow, lifts=stands, by="b", because="c", at_ms=offset)
         case "alive":
             return alive_record(flow, generation=state.generation, ended=detail, at_ms=offset)
-        case "pair":
+        case "pair" | "adopted" | "forgotten":
+            before = state.pairs.get(detail)
             ids = UUID(int=offset), UUID(int=offset + 1)
-            return pair_record(
+            if before is not None and before.adopted_at >= 0 and kind == "pair":
+                ids = before.ids  # a run that knows of an adoption says nothing else
+            made = KnownPair(
+                source_topic="a", source_topic_id=ids[0], target_topic_id=ids[1], partitions=offset
+            )
+            if kind == "pair":
+                return pair_record(flow, detail, made)
+            if kind == "adopted":
+                return adopted_record(flow, detail, replace(made, adopted_at=offset))
+            return forgotten_record(flow, detail, before or made)
+        case "gap":
+            place = TopicPartition("a", 0)
+            gap = uncopied_gap(place, 0, detail + 1)
+            return gap_record(
                 flow,
-                detail,
-                KnownPair(
-                    source_topic="a", source_topic_id=ids[0], target_topic_id=ids[1], partitions=offset
+                AcceptedGap(
+                    gap=gap, target=place, source_topic_id=UUID(int=1), by="b", because="c", at_ms=offset
                 ),
             )
         case _:

@@ -200,6 +200,8 @@ class FlowRun:
     async def _remember_pairs(self, landscape: Landscape) -> None:
         for topic in landscape.topics.mirrored:
             before, pair = self._remembered.get(topic.target), pair_of(landscape, topic)
+            if before is None and topic.target in landscape.elsewhere:
+                continue
             if before is None or before.partitions < pair.partitions:
                 key, value = pair_record(self.flow.name, topic.target, pair)
                 await self._target.append_plain(FLOWS_TOPIC, key, value)

@@ -123,7 +123,7 @@ class WireLogReader:
                 asked = wanted[tp].offset
                 is_gone = f"offsets {asked} to {start - 1} are gone, its log begins at {start}"
                 detail = is_gone if asked < start else f"its log ends at {end.offset}"
-                answers[tp] = Refused(int(Code.OFFSET_OUT_OF_RANGE), detail)
+                answers[tp] = Refused(int(Code.OFFSET_OUT_OF_RANGE), detail, start, end.offset)
 
     async def epoch_ends(
         self, epochs: Mapping[TopicPartition, int]

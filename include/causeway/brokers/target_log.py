@@ -66,6 +66,10 @@ class WireTarget(WireMapReader):
         self._flows_next = self._flows_least = max(self._flows_next, end)
         return self._flow_states.get(flow, FlowState())
 
+    def other_flows(self, flow: str) -> dict[str, FlowState]:
+        """Those into this cluster that have ever run, as they were when `flow_state` was last asked."""
+        return {name: state for name, state in self._flow_states.items() if name != flow}
+
     async def _end_of_flows(self) -> int:
         """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
         deadline, pause = self.wire.network.monotonic() + _PROOF_SECONDS, _PAUSE_SECONDS

@@ -13,7 +13,9 @@ Invariants
        answered: a leader that was deposed and doesn't know it can't show a record that it never got.
        `claimed` is appended for nothing but that.
     E. Keys make the topic compactable without losing any of this: one per flow and kind (and lane);
-       one for each lift, or a late one would take the place of the one that counts.
+       one for each lift and adoption, or a late one would take the place of the one that counts.
+    F. What a person decided about a pair of topics (`adopted`, `forgotten`) stands above what runs say of
+       it (`pairs`): a run's record may arrive late, behind it, with the ids and the past of before.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
-from causeway.core.acl_ledger import as_value, parse_value
-from causeway.core.acls import Acl
 from causeway.core.errors import ProtocolFault
+from causeway.core.gap_ledger import AcceptedGap, parse_accepted
 from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-Kind = Literal["run", "alive", "ended", "fence", "lift", "pairs", "clusters", "claimed", "acls"]
+_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters"]
+_PairKind = Literal["pairs", "adopted", "forgotten", "gap"]
+Kind = _TurnKind | _PairKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Fence:
     by: str
     because: str
     since_ms: int
+    token: str = field(default="", compare=False)
+    """Known to who raised it and to nobody else: by it a command finds its own fence again."""
     over: Fence | None = field(default=None, compare=False)
     """The one that stood when it was raised: for whoever just raised this one; compaction takes it."""
 
@@ -83,6 +88,10 @@ class KnownPair:
     """Generation of the last adoption of one of its partitions; -1: none. What the offset map tells of
     earlier times says nothing about where to go on."""
 
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.source_topic_id, self.target_topic_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowState:
@@ -98,10 +107,12 @@ class FlowState:
     """Runs had different numbers of lanes: an old worker may hold an id that no lane of today claims."""
     pairs: dict[str, KnownPair] = field(default_factory=dict)
     """By target topic."""
+    forgotten: frozenset[tuple[UUID, UUID]] = frozenset()
+    """Ids (source, target) of pairs that a person has ended: nothing that is said of them counts any more."""
+    gaps: dict[str, AcceptedGap] = field(default_factory=dict)
+    """By their names, in the order in which they were accepted."""
     source_cluster_id: str | None = None
     target_cluster_id: str | None = None
-    acls: dict[str, frozenset[Acl]] = field(default_factory=dict)
-    """Created by this flow on the target, by pattern of topics (`core/acl_ledger.py`)."""
 
     @property
     def running(self) -> Run | None:
@@ -139,17 +150,19 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
     match kind:
         case "run":
             return _with_run(state, value, Generation(record.offset))
-        case "alive":
-            return replace(state, alive=Alive(_int(value["generation"]), _int(value["at_ms"])))
-        case "ended":
-            return replace(state, ended=_int(value["generation"]))
+        case "alive" | "ended":
+            return _with_sign(state, kind, value)
         case "fence" | "lift":
             turned = _with_fence if kind == "fence" else _with_lift
             return turned(state, value, Generation(record.offset))
-        case "pairs":
-            return replace(state, pairs={**state.pairs, str(value["target_topic"]): _pair(value)})
-        case "acls" | "clusters":
-            return _with_acls(state, value) if kind == "acls" else _with_clusters(state, value)
+        case "pairs" | "adopted" | "forgotten":
+            return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
+        case "gap":
+            return _with_gap(state, parse_accepted(value))
+        case "clusters":
+            return replace(
+                state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"])
+            )
         case _:
             raise ProtocolFault(
                 f"record {record.offset} of the flows topic",
@@ -157,6 +170,13 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
                 rule="is of a kind that this version doesn't know",
                 remedy="run the newest version of Causeway that works on this cluster",
             )
+
+
+def _with_sign(state: FlowState, kind: str, value: dict[str, object]) -> FlowState:
+    generation = _int(value["generation"])
+    if kind == "ended":
+        return replace(state, ended=generation)
+    return replace(state, alive=Alive(generation, _int(value["at_ms"])))
 
 
 def _with_run(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
@@ -182,6 +202,7 @@ def _with_fence(state: FlowState, value: dict[str, object], generation: Generati
         by=str(value["by"]),
         because=str(value["because"]),
         since_ms=_int(value["at_ms"]),
+        token=str(value.get("token", "")),
         over=replace(state.fence, over=None) if state.fence else None,
     )
     lanes = max(state.most_lanes, _int(value["most_lanes"]))
@@ -194,13 +215,23 @@ def _with_lift(state: FlowState, value: dict[str, object], generation: Generatio
     return replace(state, generation=generation, fence=None)
 
 
-def _with_acls(state: FlowState, value: dict[str, object]) -> FlowState:
-    pattern, acls = parse_value(value)
-    return replace(state, acls={**state.acls, pattern: acls})
+def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) -> FlowState:
+    """Invariant F. An adoption that comes late changes nothing either."""
+    before, by_hand = state.pairs.get(target_topic), kind == "adopted"
+    if kind == "forgotten":
+        kept = {topic: known for topic, known in state.pairs.items() if known.ids != pair.ids}
+        return replace(state, pairs=kept, forgotten=state.forgotten | {pair.ids})
+    if not by_hand and pair.ids in state.forgotten:
+        return state
+    if before is not None and before.adopted_at >= 0:
+        if pair.adopted_at < before.adopted_at if by_hand else pair.ids != before.ids:
+            return state
+        pair = replace(pair, adopted_at=max(pair.adopted_at, before.adopted_at))
+    return replace(state, pairs={**state.pairs, target_topic: pair})
 
 
-def _with_clusters(state: FlowState, value: dict[str, object]) -> FlowState:
-    return replace(state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"]))
+def _with_gap(state: FlowState, accepted: AcceptedGap) -> FlowState:
+    return replace(state, gaps={**state.gaps, accepted.name: accepted})
 
 
 def _pair(value: dict[str, object]) -> KnownPair:
@@ -237,9 +268,11 @@ def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tupl
     return _record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
 
 
-def fence_record(flow: str, *, by: str, because: str, most_lanes: int, at_ms: int) -> tuple[bytes, bytes]:
-    value = {"by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms}
-    return _record("fence", flow, value)
+def fence_record(
+    flow: str, *, by: str, because: str, most_lanes: int, at_ms: int, token: str = ""
+) -> tuple[bytes, bytes]:
+    value: dict[str, object] = {"by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms}
+    return _record("fence", flow, {**value, "token": token} if token else value)
 
 
 def lift_record(flow: str, *, lifts: int, by: str, because: str, at_ms: int) -> tuple[bytes, bytes]:
@@ -249,7 +282,30 @@ def lift_record(flow: str, *, lifts: int, by: str, because: str, at_ms: int) -> 
 
 
 def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
-    value = {
+    """A run's word, in front of the first record."""
+    key, body = _record("pairs", flow, _pair_value(target_topic, pair))
+    return key + b"/" + target_topic.encode(), body
+
+
+def adopted_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
+    """A person's word: this pair, and where it goes on, since `pair.adopted_at`."""
+    key, body = _record("adopted", flow, _pair_value(target_topic, pair))
+    return key + f"/{target_topic}/{pair.adopted_at}".encode(), body
+
+
+def forgotten_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
+    """A person's word: this pair is over; what comes under its names begins anew."""
+    key, body = _record("forgotten", flow, _pair_value(target_topic, pair))
+    return key + f"/{target_topic}/{pair.source_topic_id.hex}/{pair.target_topic_id.hex}".encode(), body
+
+
+def gap_record(flow: str, accepted: AcceptedGap) -> tuple[bytes, bytes]:
+    key, body = _record("gap", flow, accepted.as_dict())
+    return key + f"/{accepted.name}".encode(), body
+
+
+def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
+    return {
         "target_topic": target_topic,
         "source_topic": pair.source_topic,
         "source_id": str(pair.source_topic_id),
@@ -257,18 +313,10 @@ def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, b
         "partitions": pair.partitions,
         "adopted_at": pair.adopted_at,
     }
-    key, body = _record("pairs", flow, value)
-    return key + b"/" + target_topic.encode(), body
 
 
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
     return _record("clusters", flow, {"source": source, "target": target})
-
-
-def acls_record(flow: str, pattern: str, acls: frozenset[Acl]) -> tuple[bytes, bytes]:
-    """All that the flow has created on that pattern of topics, and that stands."""
-    key, body = _record("acls", flow, as_value(pattern, acls))
-    return key + f"/{pattern}".encode(), body
 
 
 def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:

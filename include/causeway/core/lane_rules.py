@@ -9,19 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from causeway.core.gaps import gap_parked, unknown_turn, unsaid_gap
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
+from causeway.core.remedies import adopt_remedy, reconcile_remedy, restart_remedy
 from causeway.core.rights import Operation, Side, grant_command
-
-_ADOPT = "`causeway adopt {flow} {topic} {partition} OFFSET` once you know where it should go on"
-
-
-def adopt_remedy(flow: str, source: TopicPartition) -> str:
-    return _ADOPT.format(flow=flow, topic=source.topic, partition=source.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ def _judge_ids(flow: str, assignment: Assignment, position: Position) -> Parked 
             ParkReason.SOURCE_RECREATED,
             f"{pair.source.topic} had id {position.source_topic_id} and has {pair.source_topic_id}; "
             f"offset {position.source_next} of the old one means nothing in the new one",
-            adopt_remedy(flow, pair.source),
+            restart_remedy(flow, pair.source.topic),
         )
     return None
 
@@ -69,7 +65,7 @@ def target_recreated(flow: str, assignment: Assignment, old_id: UUID) -> Parked:
     return Parked(
         ParkReason.TARGET_RECREATED,
         f"{pair.target.topic} had id {old_id} when it was last written and has {pair.target_topic_id}",
-        adopt_remedy(flow, pair.source),
+        restart_remedy(flow, pair.source.topic),
     )
 
 
@@ -87,23 +83,52 @@ def judge_source_lineage(
         return refusal_of_rights(pair.source.topic, "source", end) or f"{pair.source}: {end}"
     if end.end >= position.source_next:
         return None
-    facts = (
-        f"{pair.source} was read to offset {position.source_next} in leader epoch {position.source_epoch}; "
-        f"that epoch now ends at {end.end}"
-        if end.end >= 0
-        else f"{pair.source} no longer knows leader epoch {position.source_epoch}, in which it was read to "
-        f"offset {position.source_next}"
-    )
-    return Parked(ParkReason.SOURCE_TRUNCATED, facts, adopt_remedy(flow, pair.source))
+    return source_turned(flow, pair.source, position, end)
 
 
-def source_cut(flow: str, assignment: Assignment, source_next: int, end: int) -> Parked:
-    pair = assignment.pair
-    return Parked(
-        ParkReason.SOURCE_TRUNCATED,
-        f"{pair.source} was read to offset {source_next} and now ends at {end}",
-        adopt_remedy(flow, pair.source),
+def source_turned(
+    flow: str, source: TopicPartition, position: Position, end: EpochEnd, *, log_start: int = 0
+) -> Parked:
+    """The log in front of the position isn't the one that was read any more."""
+    gap = unsaid_gap(source, position.source_next, end.end, log_start=log_start)
+    if end.end < 0 or gap is None:
+        return unknown_turn(
+            flow,
+            source,
+            f"{source} no longer knows leader epoch {position.source_epoch}, in which it was read to "
+            f"offset {position.source_next}",
+        )
+    return gap_parked(
+        flow,
+        gap,
+        f"it was read to offset {position.source_next} in leader epoch {position.source_epoch}, "
+        f"and {_as_told(end, position.source_epoch)} now ends at {end.end}",
     )
+
+
+def _as_told(end: EpochEnd, asked: int) -> str:
+    return "that epoch" if end.epoch == asked else f"the last epoch before it ({end.epoch})"
+
+
+def kept_to(runs: list[Run], assignment: Assignment, position: Position, end: EpochEnd) -> int:
+    """By the map, where the broker only tells of an older epoch than the position's: what was read in that
+    one may have ended earlier than the log's own share of it (two unclean elections)."""
+    if end.epoch >= position.source_epoch or end.end < 0:
+        return end.end
+    ours = _of_these_topics(runs, assignment)
+    elder = [run for run in ours if 0 <= run.source_epoch <= end.epoch]
+    if elder:
+        return min(end.end, int(elder[-1].source_next))
+    return min(end.end, int(ours[0].source_first)) if ours else end.end
+
+
+def source_cut(
+    flow: str, assignment: Assignment, source_next: int, end: int, *, log_start: int = 0
+) -> Parked:
+    source = assignment.pair.source
+    gap = unsaid_gap(source, source_next, end, log_start=log_start)
+    assert gap is not None, "only of a log that ends in front of the position"
+    return gap_parked(flow, gap, f"it was read to offset {source_next} and now ends at {end}")
 
 
 def target_tail_is_lost(
@@ -190,6 +215,21 @@ def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
     return ours[-1] if ours and ours[-1].generation > assignment.adopted_at else None
 
 
+def position_of(run: Run) -> Position:
+    """As it was when the run was committed, as far as the map tells."""
+    return Position(
+        source_next=run.source_next,
+        target_next=run.target_next,
+        source_topic_id=run.source_topic_id,
+        target_topic_id=run.target_topic_id,
+        source_epoch=run.source_epoch,
+        target_epoch=run.target_epoch,
+        generation=run.generation,
+        producer_id=-1,
+        time_ms=0,
+    )
+
+
 def may_begin_anew(assignment: Assignment, target_end: int) -> bool:
     """Without position and map: whether nothing was ever written there, for nobody has adopted the topic."""
     return target_end == 0 and assignment.adopted_at < 0
@@ -210,7 +250,7 @@ def tail_unmapped(flow: str, assignment: Assignment, target_next: int, end: int)
     return Parked(
         ParkReason.TARGET_TAIL_UNMAPPED,
         f"{pair.target} was written to offset {target_next} and now ends at {end}",
-        adopt_remedy(flow, pair.source),
+        reconcile_remedy(flow, pair.source),
     )
 
 
@@ -220,7 +260,7 @@ def tail_unproved(flow: str, assignment: Assignment, target_next: int, cause: st
         ParkReason.TARGET_TAIL_UNPROVED,
         f"this flow's own records on {pair.target} from offset {target_next} on aren't shown to be those of "
         f"{pair.source}: {cause}",
-        f"look at both with kafka-dump-log.sh, then {adopt_remedy(flow, pair.source)}",
+        f"look at both with kafka-dump-log.sh, then {reconcile_remedy(flow, pair.source)}",
     )
 
 
@@ -230,13 +270,13 @@ def position_lost(flow: str, assignment: Assignment) -> Parked:
         ParkReason.POSITION_LOST,
         f"group causeway.{flow} has no offset for {pair.target} and the offset map knows nothing of it, "
         "though the flow has written it before",
-        adopt_remedy(flow, pair.source),
+        reconcile_remedy(flow, pair.source),
     )
 
 
 def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position: bool) -> Parked:
     pair = assignment.pair
-    remedy = adopt_remedy(flow, pair.source)
+    remedy = reconcile_remedy(flow, pair.source)
     if had_position:
         return Parked(
             ParkReason.FOREIGN_WRITER,
@@ -246,7 +286,8 @@ def foreign_data(flow: str, assignment: Assignment, offset: int, *, had_position
     return Parked(
         ParkReason.FOREIGN_DATA,
         f"{pair.target} already holds records (first at offset {offset}), this flow has no position there",
-        f"empty or rename the topic, or {remedy}",
+        f"empty or rename the topic, or {remedy}, if it holds this source's records; else "
+        f"{adopt_remedy(flow, pair.source)}",
     )
 
 

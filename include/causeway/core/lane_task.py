@@ -84,6 +84,7 @@ class ParkReason(StrEnum):
     FOREIGN_DATA = "foreign data on the target"
     FOREIGN_WRITER = "foreign writer on the target"
     FOREIGN_TRANSACTION = "another producer's open transaction on the target"
+    SOURCE_DELETED = "source topic deleted"
     SOURCE_RECREATED = "source topic recreated"
     SOURCE_TRUNCATED = "source log truncated"
     SOURCE_GAP = "records gone from the source before they were copied"
@@ -91,6 +92,7 @@ class ParkReason(StrEnum):
     TARGET_RECREATED = "target topic deleted or recreated"
     TARGET_TAIL_UNPROVED = "the target's last records can't be proved equal to the source's"
     TARGET_TAIL_UNMAPPED = "target lost its tail and the map doesn't reach there"
+    OTHER_FLOW = "another flow's mirror"
     REFUSED = "batch refused by the target"
     NOT_AUTHORIZED = "not authorized"
 
@@ -105,6 +107,9 @@ class Parked:
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.facts}; {self.remedy}"
+
+    def as_dict(self) -> dict[str, str]:
+        return {"reason": str(self.reason), "facts": self.facts, "remedy": self.remedy}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -50,6 +50,9 @@ class Refused:
 
     code: int
     detail: str = ""
+    log_start: int = -1
+    """Of a question out of range: what the log holds instead; -1: not known."""
+    log_end: int = -1
 
     def __str__(self) -> str:
         return f"{error_name(self.code)}{f' ({self.detail})' if self.detail else ''}"

@@ -158,6 +158,4 @@ class RunReport:
 
 
 def parked_dict(parked: Parked | None) -> dict[str, str] | None:
-    if parked is None:
-        return None
-    return {"reason": str(parked.reason), "facts": parked.facts, "remedy": parked.remedy}
+    return None if parked is None else parked.as_dict()

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from causeway.core.flow import Flow
+from causeway.core.gaps import Gap, uncopied_gap
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.lane_task import (
     Assignment,
@@ -22,6 +23,7 @@ from causeway.core.lane_task import (
 from causeway.core.lanes import lane_of
 from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
+from causeway.core.remedies import reconcile_remedy, restart_remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,16 @@ def topic_is_gone(flow: str, source_topic: str, target_topic: str) -> Parked:
     return Parked(
         ParkReason.TARGET_RECREATED,
         f"{target_topic} was written by this flow and isn't there any more",
-        f"restore it, or create it anew and `causeway adopt {flow} {source_topic} PARTITION OFFSET`",
+        f"restore it, or {restart_remedy(flow, source_topic)}",
+    )
+
+
+def source_is_gone(flow: str, source_topic: str, target_topic: str) -> Parked:
+    return Parked(
+        ParkReason.SOURCE_DELETED,
+        f"{source_topic} was mirrored to {target_topic} and isn't on the source any more; the mirror stays",
+        f"{restart_remedy(flow, source_topic)} if it comes again, and ends the matter if it doesn't; "
+        "or leave it out of the flow's topics",
     )
 
 
@@ -145,8 +156,26 @@ def topic_was_recreated(flow: str, what: str, source_topic: str, old: object, ne
     return Parked(
         reason,
         f"{what} had id {old} when this flow began with it and has {new}",
-        f"`causeway adopt {flow} {source_topic} PARTITION OFFSET` once you know where it should go on",
+        restart_remedy(flow, source_topic),
     )
+
+
+def is_of_other_flow(flow: str, other: str, source: TopicPartition, target: TopicPartition) -> Parked:
+    """The flow was renamed, or two flows want the same mirror."""
+    return Parked(
+        ParkReason.OTHER_FLOW,
+        f"flow {other} has mirrored {source.topic} to {target.topic}, flow {flow} hasn't",
+        f"call the flow {other} again, or, if it was renamed, {reconcile_remedy(flow, source)} from where "
+        f"{other} ended, which is fenced for good; or give the mirror another name",
+    )
+
+
+def lost_in_front(facts: PartitionFacts) -> Gap | None:
+    """What retention took from the source before it was copied, as far as the plan can see it."""
+    position = facts.position
+    if not isinstance(position, Position) or position.source_topic_id != facts.pair.source_topic_id:
+        return None
+    return uncopied_gap(facts.pair.source, position.source_next, facts.log_start)
 
 
 def with_last_owners(plan: RoundPlan, last: Mapping[int, LastOwner]) -> RoundPlan:

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 from causeway.core.errors import BadInput, CausewayError
 from causeway.entrypoints import flow_verbs, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
+from causeway.entrypoints.gap_verbs import add_gap_verbs
 from causeway.entrypoints.map_verbs import add_map_verbs
-from causeway.entrypoints.upkeep_verbs import add_upkeep
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
 INTERRUPTED = 130
@@ -44,7 +44,7 @@ with two real brokers on this machine:
 _EPILOG = """\
 exit codes:
   0    done
-  1    verify or drift found a difference, translate an offset that leads nowhere
+  1    verify found a difference, translate an offset that leads nowhere
   2    what a person wrote is wrong: an option, a name, a field of flows.yaml or of a connection
   3    a cluster can't be used as asked: unreachable, password, a missing right, too old
   4    somebody else has the flow: another run, a fence
@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CausewayError as error:
         _complain(error, as_json=as_json)
         return error.exit_code
-    except KeyboardInterrupt:
-        _note("causeway: interrupted")
+    except KeyboardInterrupt as stop:
+        _note(f"causeway: interrupted{f'; {stop}' if str(stop) else ''}")  # what couldn't be cleaned up
         return INTERRUPTED
     except Exception:  # noqa: BLE001 - the last boundary: Python's own exit code, 1, would mean "difference found"
         traceback.print_exc()
@@ -189,9 +189,8 @@ def parser() -> ArgumentParser:
     add("verify", flow_verbs.verify, "compare source and target record by record, in order")
     add_doctor(add)
     add_map_verbs(add)
-    add_upkeep(add)
     _add_fences(add)
-    _add_adopt(add("adopt", flow_verbs.adopt, "say by hand where a partition goes on; for parked ones"))
+    add_gap_verbs(add)
     return root
 
 
@@ -208,15 +207,6 @@ def _add_fences(add: Any) -> None:
         because.add_argument(
             "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
         )
-
-
-def _add_adopt(adopt: ArgumentParser) -> None:
-    adopt.add_argument("topic", metavar="TOPIC", help="the source topic")
-    adopt.add_argument("partition", metavar="PARTITION", help="its partition")
-    adopt.add_argument("offset", metavar="OFFSET", help="the source offset of the first record still to copy")
-    adopt.add_argument(
-        "--because", metavar="TEXT", required=True, help="why; kept with the fence that adopting needs"
-    )
 
 
 def _new_parser(name: str, description: str, epilog: str) -> _Parser:

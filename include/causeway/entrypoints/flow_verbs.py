@@ -1,4 +1,4 @@
-"""The verbs that work on a flow's clusters: plan, run, status, verify, fence, lift, adopt."""
+"""The verbs that work on a flow's clusters: plan, run, status, verify, fence, lift."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
+    from causeway.core.gap_ledger import AcceptedGap
     from causeway.flows.look import FlowView
 
 PARKED = 5
@@ -71,30 +72,40 @@ def status(request: Request) -> Outcome:
         "lag": view.plan.lag,
         "not_begun": len(view.to_begin),
         "partitions": rows,
-        "parked": [{"source": str(tp), "why": str(why)} for tp, why in view.plan.parked.items()],
+        "parked": [
+            {"source": str(tp), "why": str(why), **why.as_dict()} for tp, why in view.plan.parked.items()
+        ],
+        "accepted_gaps": [_accepted(entry) for entry in view.state.gaps.values()],
         "refused_topics": _refused(view),
     }
-    if fence is not None:
-        who = f"fenced by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}"
-    elif run is not None:
-        alive = rfc3339(view.state.last_sign_ms)
-        who = f"held by {run.holder} since {rfc3339(run.since_ms)}, last sign of life {alive}"
-    else:
-        who = "nobody holds it"
     begun = f"{len(rows)} partitions, lag {view.plan.lag:,}"
     lines = [
         _table(rows, ("source", "target", "position", "end", "lag", "mirrored", "repeats")),
         "",
-        f"{flow.name}: {who}; {begun}; {len(view.to_begin)} partitions not begun",
+        f"{flow.name}: {_whose_turn(view)}; {begun}; {len(view.to_begin)} partitions not begun",
         *_remarks(view),
+        *(_accepted_line(entry) for entry in view.state.gaps.values()),
     ]
     is_red = view.plan.parked or view.landscape.topics.refused
     return Outcome(payload=payload, text="\n".join(lines), exit_code=PARKED if is_red else 0)
 
 
+def _whose_turn(view: FlowView) -> str:
+    from causeway.core.instants import rfc3339
+
+    run, fence = view.state.running, view.state.fence
+    if fence is not None:
+        return f"fenced by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}"
+    if run is None:
+        return "nobody holds it"
+    alive = rfc3339(view.state.last_sign_ms)
+    return f"held by {run.holder} since {rfc3339(run.since_ms)}, last sign of life {alive}"
+
+
 def run(request: Request) -> Outcome:
     if request.options.dry_run:
         return plan(request)
+    from causeway.entrypoints.run_report import copied_again
     from causeway.flows.copy import RunOptions
     from causeway.flows.ownership import Holder
     from causeway.spark import driver
@@ -104,7 +115,7 @@ def run(request: Request) -> Outcome:
     deployment, flow, source, target = opened(request)
     if seconds is None and not options.until_caught_up:
         seconds = deployment.schedules[flow.name].run_for_seconds
-    holder = _who()
+    holder = who()
     report = driver.run(
         deployment,
         flow.name,
@@ -118,6 +129,11 @@ def run(request: Request) -> Outcome:
         report_path=None if options.report is None else Path(options.report),
     )
     lines = [driver.last_line(report)]
+    lines += [
+        copied_again(p.source, p.target, p.recopied_from)
+        for p in report.partitions.values()
+        if p.recopied_from is not None
+    ]
     lines += [
         f"PARKED {p['source']}: {p['reason']}: {p['facts']}; {p['remedy']}" for p in _parked(report.as_dict())
     ]
@@ -155,7 +171,7 @@ def fence(request: Request) -> Outcome:
 
     because = reason_given(request.options.because)
     _, flow, _, target = opened(request)
-    done = fence_flow(flow, target, by=_who(), because=because)
+    done = fence_flow(flow, target, by=who(), because=because)
     text = (
         f"{flow.name}: {'fenced' if done.changed else 'was fenced already'} (generation {done.generation}); "
         f"{done.lanes_claimed} lanes claimed: nothing can be added until `causeway lift {flow.name}`"
@@ -168,26 +184,9 @@ def lift(request: Request) -> Outcome:
 
     because = reason_given(request.options.because)
     _, flow, _, target = opened(request)
-    done = lift_fence(flow, target, by=_who(), because=because)
+    done = lift_fence(flow, target, by=who(), because=because)
     state = "lifted" if done.changed else "no fence stood"
     return Outcome(payload=_as_dict(done), text=f"{flow.name}: {state} (generation {done.generation})")
-
-
-def adopt(request: Request) -> Outcome:
-    from causeway.core.identity import TopicPartition
-    from causeway.flows.adopt import adopt_partition
-
-    options = request.options
-    at = TopicPartition(options.topic, _number("PARTITION", options.partition))
-    offset, because = _number("OFFSET", options.offset), reason_given(options.because)
-    _, flow, source, target = opened(request)
-    done = adopt_partition(flow, source, target, at, offset, by=_who(), because=because)
-    text = (
-        f"{flow.name}: {done.source} goes on at source offset {done.source_offset:,}, "
-        f"appended behind {done.target} offset {done.target_offset:,}"
-    )
-    payload = {**_as_dict(done), "source": str(done.source), "target": str(done.target)}
-    return Outcome(payload=payload, text=text)
 
 
 def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
@@ -203,11 +202,11 @@ def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, Cluster
     return deployment, flow, source, target
 
 
-def _who() -> str:
+def who() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def _number(name: str, text: str) -> int:
+def number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise BadInput(
             name, value=text[:40], rule="must be a whole number, 0 or more", remedy="write it in digits"
@@ -263,6 +262,22 @@ def _remarks(view: FlowView) -> list[str]:
         *(f"PARKED {tp}: {why}" for tp, why in view.plan.parked.items()),
         *(f"WAITS {tp}: {why}" for tp, why in view.plan.later.items()),
     ]
+
+
+def _accepted(entry: AcceptedGap) -> dict[str, object]:
+    from causeway.core.instants import rfc3339
+
+    return {**entry.as_dict(), "offsets": entry.gap.end - entry.gap.first, "at": rfc3339(entry.at_ms)}
+
+
+def _accepted_line(entry: AcceptedGap) -> str:
+    from causeway.core.instants import rfc3339
+
+    gap = entry.gap
+    return (
+        f"ACCEPTED {gap.source}: offsets {gap.first} to {gap.end - 1}, {gap.kind}; by {entry.by} at "
+        f"{rfc3339(entry.at_ms)}: {entry.because}"
+    )
 
 
 def _parked(report: dict[str, object]) -> list[dict[str, str]]:

@@ -87,7 +87,15 @@ def report_lines(report: Report) -> Iterator[str]:
     )
     if report["partitions"]:
         yield from _by_topic(report["partitions"]).splitlines()
+    for partition in report["partitions"]:
+        if partition["recopied_from"] is not None:
+            yield copied_again(partition["source"], partition["target"], partition["recopied_from"])
     yield from left_out_lines(report)
+
+
+def copied_again(source: str, target: str, source_offset: int) -> str:
+    """An unclean election on the target is no reason to stop, but one to say."""
+    return f"COPIED AGAIN {source} from source offset {source_offset} on: {target} had lost its tail"
 
 
 def _settled(records: int) -> str:

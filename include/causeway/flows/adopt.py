@@ -1,29 +1,30 @@
-"""Adopt: the one way to set a position by hand.
+"""Adopt: a person says where a partition goes on.
 
 For pairs of topics that have data and no position, or whose history is broken and a person has decided
-where to go on: the flow is fenced, the lane claimed, and (source offset, target end) committed without
-data. The fence stays if it stood before, else it is lifted again.
+where to go on. What the offset map knew before says nothing about it any more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import BadInput, ClusterUnreachable, UnknownName
+from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
-from causeway.core.flow_state import Fence, KnownPair, pair_record
-from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.lanes import lane_of
+from causeway.core.flow_state import FlowState, KnownPair, adopted_record
+from causeway.core.identity import Generation, Pair, TopicPartition
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Beaten, Doubt, LogEnd, Unreachable
-from causeway.core.position import Position
-from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
-from causeway.flows.fence import claim_all_lanes
-from causeway.flows.internal_topics import create_internal_topics
-from causeway.flows.ownership import remember_clusters, write_fence, write_lift
+from causeway.core.ports import LogEnd, Unreachable
+from causeway.flows.by_hand import (
+    Beginning,
+    Reason,
+    at_both_clusters,
+    commit_beginnings,
+    fenced,
+    pair_at,
+)
+from causeway.flows.clusters import Clusters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,9 @@ class Adopted:
     target: TopicPartition
     source_offset: int
     target_offset: int
+    """Where the next record is appended."""
     generation: int
+    """-1: a dry run, nothing was written."""
 
 
 def adopt_partition(
@@ -44,85 +47,60 @@ def adopt_partition(
     *,
     by: str,
     because: str,
+    dry_run: bool = False,
 ) -> Adopted:
     """:raises BadInput: an offset that the source's log doesn't hold; nothing is written then."""
-    with open_clusters(source, target) as clusters:
-        refuse_one_cluster(flow, clusters)
-        try:
-            return clusters.network.run(
-                lambda: _adopt(
-                    flow, clusters, ClusterAdmin(target), at, source_offset, by=by, because=because
-                )
-            )
-        except (Unreachable, Doubt, Beaten) as trouble:
-            raise ClusterUnreachable(
-                f"adoption of {at}",
-                rule=str(trouble),
-                remedy=f"run the same command again; `causeway status {flow.name}` tells whether a fence is "
-                "left standing",
-            ) from trouble
+    reason = Reason(by=by, because=because)
+    with at_both_clusters(flow, source, target, f"adoption of {at}") as (clusters, state):
+        beginning = clusters.network.run(lambda: beginning_at(flow, clusters, at, source_offset))
+        return go_on_at(flow, clusters, target, state, beginning, reason, dry_run=dry_run)
 
 
-async def _adopt(
+async def beginning_at(
+    flow: Flow, clusters: Clusters, at: TopicPartition, source_offset: int, *, epoch: int = -1
+) -> Beginning:
+    """`epoch` of the record in front of the offset, where that is known.
+
+    :raises BadInput: an offset that the source's log doesn't hold.
+    """
+    pair = await pair_at(flow, clusters, at)
+    at_end = await _check_offset(clusters, pair, source_offset)
+    return Beginning(pair=pair, source_next=source_offset, source_epoch=epoch if epoch >= 0 else at_end)
+
+
+def go_on_at(
     flow: Flow,
     clusters: Clusters,
-    admin: ClusterAdmin,
-    at: TopicPartition,
-    source_offset: int,
+    target: ClusterEndpoint,
+    state: FlowState,
+    beginning: Beginning,
+    reason: Reason,
     *,
-    by: str,
-    because: str,
+    dry_run: bool,
 ) -> Adopted:
-    state = await clusters.flow_state(flow)
-    refuse_other_clusters(flow, clusters, state)
-    pair = await _pair(flow, clusters, at)
-    epoch = await _check_offset(clusters, pair, source_offset)
-    target, clock = clusters.target, clusters.network
-    create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
-    generation = await write_fence(target, clock, flow, by=by, because=because)
-    fenced = await target.flow_state(flow.name)
-    try:
-        await claim_all_lanes(target, clock, flow, fenced)
-        if state.source_cluster_id is None:
-            await remember_clusters(
-                target,
-                flow.name,
-                source_id=clusters.source.wire.cluster_id,
-                target_id=target.wire.cluster_id,
-            )
-        await _remember_pair(clusters, flow, pair, state.pairs.get(pair.target.topic), generation)
-        return await _commit(flow, clusters, pair, source_offset, epoch, generation)
-    finally:  # also if it failed: else the next try would take the fence for somebody else's
-        if fenced.fence is not None and fenced.fence.generation == generation:  # else another one stands
-            await _uncover(clusters, flow, fenced.fence)
-
-
-async def _uncover(clusters: Clusters, flow: Flow, own: Fence) -> None:
-    """Take the adoption's own fence away; one that stood is raised again in the words of who raised it."""
-    target, clock, stood = clusters.target, clusters.network, own.over
-    if stood is not None:
-        await write_fence(target, clock, flow, by=stood.by, because=stood.because)
+    """The one way in which a single partition's position is set by hand."""
+    pair = beginning.pair
+    if dry_run:
+        end, generation = clusters.network.run(lambda: _end_of(clusters, pair)), Generation(-1)
     else:
-        await write_lift(target, clock, flow, lifts=own.generation, by=own.by, because=own.because)
-
-
-async def _pair(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:
-    name = flow.naming.target_topic(at.topic)
-    here = (await clusters.source.wire.topics([at.topic]))[at.topic]
-    there = (await clusters.target.wire.topics([name]))[name]
-    for side, topic in (("source", here), ("target", there)):
-        if topic.error or at.partition not in topic.leaders:
-            raise UnknownName(
-                f"partition {at.partition} of {topic.name}",
-                rule=f"isn't on the {side} cluster",
-                remedy="adopt begins with topics that are there: create or restore it first",
-            )
-    return Pair(
-        source=at,
-        target=TopicPartition(name, at.partition),
-        source_topic_id=here.topic_id,
-        target_topic_id=there.topic_id,
+        with fenced(flow, clusters, target, reason) as generation:
+            clusters.network.run(lambda: remember_pair(flow, clusters, state, pair, generation))
+            done = clusters.network.run(lambda: commit_beginnings(flow, clusters, [beginning], generation))
+        end = done[pair.source]
+    return Adopted(
+        source=pair.source,
+        target=pair.target,
+        source_offset=beginning.source_next,
+        target_offset=end,
+        generation=generation,
     )
+
+
+async def _end_of(clusters: Clusters, pair: Pair) -> int:
+    end = (await clusters.target.log_ends([pair.target]))[pair.target]
+    if not isinstance(end, LogEnd):
+        raise Unreachable(f"end of {pair.target}: {end}")
+    return end.offset
 
 
 async def _check_offset(clusters: Clusters, pair: Pair, source_offset: int) -> int:
@@ -142,46 +120,17 @@ async def _check_offset(clusters: Clusters, pair: Pair, source_offset: int) -> i
     return end.leader_epoch if source_offset == end.offset else -1
 
 
-async def _remember_pair(
-    clusters: Clusters, flow: Flow, pair: Pair, before: KnownPair | None, generation: Generation
+async def remember_pair(
+    flow: Flow, clusters: Clusters, state: FlowState, pair: Pair, generation: Generation, partitions: int = 0
 ) -> None:
+    """Known as it is now; of earlier times the map says nothing about where to go on."""
+    before = state.pairs.get(pair.target.topic)
     known = KnownPair(
         source_topic=pair.source.topic,
         source_topic_id=pair.source_topic_id,
         target_topic_id=pair.target_topic_id,
-        partitions=max(pair.target.partition + 1, before.partitions if before else 0),
+        partitions=max(pair.target.partition + 1, partitions, before.partitions if before else 0),
         adopted_at=generation,
     )
-    key, value = pair_record(flow.name, pair.target.topic, known)
+    key, value = adopted_record(flow.name, pair.target.topic, known)
     await clusters.target.append_plain(FLOWS_TOPIC, key, value)
-
-
-async def _commit(
-    flow: Flow, clusters: Clusters, pair: Pair, source_offset: int, epoch: int, generation: Generation
-) -> Adopted:
-    target, clock = clusters.target, clusters.network
-    lane = lane_of(pair.target, flow.lanes)
-    owner = await target.claim(flow.transactional_id(lane), timeout_ms=flow.limits.transaction_timeout_ms)
-    end = (await target.log_ends([pair.target]))[pair.target]
-    if not isinstance(end, LogEnd):
-        raise Unreachable(f"end of {pair.target}: {end}")
-    position = Position(
-        source_next=SourceOffset(source_offset),
-        target_next=TargetOffset(end.offset),
-        source_topic_id=pair.source_topic_id,
-        target_topic_id=pair.target_topic_id,
-        source_epoch=epoch,
-        target_epoch=end.leader_epoch,
-        generation=generation,
-        producer_id=owner.producer.producer_id,
-        time_ms=clock.time_ms(),
-    )
-    await owner.commit_positions(flow.group, {pair.target: position})
-    await owner.end(commit=True)
-    return Adopted(
-        source=pair.source,
-        target=pair.target,
-        source_offset=source_offset,
-        target_offset=end.offset,
-        generation=generation,
-    )

@@ -293,6 +293,8 @@ class _Run:
             if there is None or there.error or here.error:
                 continue
             before = self._remembered.get(topic.target)
+            if before is None and topic.target in landscape.elsewhere:
+                continue  # another flow's: parked
             pair = replace(pair_of(landscape, topic), adopted_at=before.adopted_at if before else -1)
             if before is not None and (before.target_topic_id, before.source_topic_id) != (
                 pair.target_topic_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.core.endpoint import ClusterEndpoint
@@ -10,9 +10,11 @@ from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.identity import TopicPartition
+from causeway.core.lane_task import PartitionRow
 from causeway.core.ports import Doubt, LogEnd, Unreachable
 from causeway.core.round_plan import RoundPlan
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
+from causeway.flows.lane.survey import Survey
 from causeway.flows.planning import Landscape, plan_round, resolve_start, survey_topics
 
 
@@ -58,6 +60,7 @@ async def _look(flow: Flow, clusters: Clusters) -> FlowView:
     state = await clusters.flow_state(flow)
     landscape = await survey_topics(flow, clusters.source, clusters.target, state)
     plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
+    plan = await _as_lanes_see_it(plan, clusters)
     return FlowView(
         flow=flow,
         state=state,
@@ -68,6 +71,20 @@ async def _look(flow: Flow, clusters: Clusters) -> FlowView:
         target_cluster_id=clusters.target.wire.cluster_id,
         transaction_version=clusters.target.wire.transaction_version,
     )
+
+
+async def _as_lanes_see_it(plan: RoundPlan, clusters: Clusters) -> RoundPlan:
+    """With what each lane would find before its claim, and park: it only asks."""
+    parked, later = dict(plan.parked), dict(plan.later)
+    for task in plan.tasks:
+        rows = {
+            a.pair.target: PartitionRow(source=a.pair.source, target=a.pair.target) for a in task.assignments
+        }
+        survey = Survey(task, clusters.source, clusters.target, rows, only_asks=True)
+        await survey.look(task.assignments, stable=False)
+        parked |= {row.source: row.parked for row in rows.values() if row.parked is not None}
+        later |= {row.source: row.later for row in rows.values() if row.later}
+    return replace(plan, parked=parked, later=later)
 
 
 async def _to_begin(flow: Flow, clusters: Clusters, landscape: Landscape) -> tuple[NewPartition, ...]:

@@ -127,7 +127,9 @@ async def sign_of_life(
     await target.append_plain(FLOWS_TOPIC, key, value)
 
 
-async def write_fence(target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str) -> Generation:
+async def write_fence(
+    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str, token: str = ""
+) -> Generation:
     state = await target.flow_state(flow.name)
     key, value = fence_record(
         flow.name,
@@ -135,6 +137,7 @@ async def write_fence(target: WireTarget, clock: Clock, flow: Flow, *, by: str, 
         because=because,
         most_lanes=max(state.most_lanes, flow.lanes),
         at_ms=clock.time_ms(),
+        token=token,
     )
     return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
 

@@ -7,13 +7,14 @@ one for all positions, one to each leader for the ends and one for the starts.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.gaps import gap_parked
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
@@ -25,12 +26,15 @@ from causeway.core.position import Position
 from causeway.core.round_plan import (
     PartitionFacts,
     RoundPlan,
+    is_of_other_flow,
+    lost_in_front,
     plan_tasks,
+    source_is_gone,
     topic_is_gone,
     topic_was_recreated,
 )
 from causeway.core.topics import MirroredTopic, RefusedTopic, TopicFacts, TopicPlan, also_refused, plan_topics
-from causeway.flows.rights import leave_alone_what_is_denied, missing_topics, note_on_gone_topics
+from causeway.flows.rights import gone_topics, leave_alone_what_is_denied, missing_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,10 @@ class Landscape:
     source: dict[str, TopicMetadata]
     target: dict[str, TopicMetadata]
     topics: TopicPlan
+    gone: frozenset[str] = frozenset()
+    """Source topics that were mirrored and aren't there any more."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Target topics that another flow has written as they are now, with its name."""
 
     def after_refusals(self, refused: Collection[RefusedTopic]) -> Landscape:
         """Less what the target refused to make; a mirror that couldn't grow goes on with what it has."""
@@ -59,9 +67,23 @@ async def survey_topics(flow: Flow, source: WireLogReader, target: WireTarget, s
     missing = await missing_topics(flow, state, source.wire, source_topics)
     source_topics |= {t.name: t for t in missing.values() if t.error == Code.TOPIC_AUTHORIZATION_FAILED}
     plan = plan_topics(flow, _facts(source_topics), _facts(target_topics), frozenset(state.pairs))
-    plan = replace(plan, notes=plan.notes + note_on_gone_topics(flow, state, missing))
     plan = await leave_alone_what_is_denied(plan, (source.wire, source_topics), (target.wire, target_topics))
-    return Landscape(source=source_topics, target=target_topics, topics=plan)
+    return Landscape(
+        source=source_topics,
+        target=target_topics,
+        topics=plan,
+        gone=gone_topics(state, missing),
+        elsewhere=_of_other_flows(flow, target, target_topics),
+    )
+
+
+def _of_other_flows(flow: Flow, target: WireTarget, topics: Mapping[str, TopicMetadata]) -> dict[str, str]:
+    return {
+        name: other
+        for other, state in target.other_flows(flow.name).items()
+        for name, pair in state.pairs.items()
+        if name in topics and topics[name].topic_id == pair.target_topic_id
+    }
 
 
 def _facts(topics: dict[str, TopicMetadata]) -> list[TopicFacts]:
@@ -100,7 +122,10 @@ async def plan_round(
     pairs = _pairs(flow, landscape, known, parked, later)
     facts = await _read_facts(flow, source, target, pairs, known, parked, later)
     now_ms = target.wire.network.time_ms()
-    ready = [f for f in facts if f.pair.source not in waiting]
+    for lost in facts:
+        if (gap := lost_in_front(lost)) is not None:
+            parked[gap.source] = gap_parked(flow.name, gap, f"its log begins at {gap.log_start}")
+    ready = [f for f in facts if f.pair.source not in waiting and f.pair.source not in parked]
     return RoundPlan(
         tasks=plan_tasks(
             flow, generation, ready, now_ms=now_ms, map_partitions=_map_partitions(flow, landscape)
@@ -125,6 +150,10 @@ def _pairs(
     later: dict[TopicPartition, str],
 ) -> list[Pair]:
     pairs: list[Pair] = []
+    for name, pair in known.items():
+        if pair.source_topic in landscape.gone:
+            gone = source_is_gone(flow.name, pair.source_topic, name)
+            parked.update({TopicPartition(pair.source_topic, p): gone for p in range(pair.partitions)})
     for topic in landscape.topics.mirrored:
         here, there = landscape.source[topic.source], landscape.target.get(topic.target)
         partitions = [TopicPartition(topic.source, p) for p in range(topic.partitions)]
@@ -133,6 +162,11 @@ def _pairs(
             parked.update(dict.fromkeys(partitions, verdict))
         elif isinstance(verdict, str):
             later.update(dict.fromkeys(partitions, verdict))
+        elif topic.target in landscape.elsewhere and topic.target not in known:
+            other = landscape.elsewhere[topic.target]
+            for tp in partitions:
+                there_too = TopicPartition(topic.target, tp.partition)
+                parked[tp] = is_of_other_flow(flow.name, other, tp, there_too)
         else:
             pairs.extend(
                 Pair(

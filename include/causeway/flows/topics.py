@@ -19,7 +19,6 @@ from causeway.core.topics import (
     RefusedTopic,
     TopicPlan,
     TopicSetting,
-    is_wanted,
     plan_topics,
     without,
 )
@@ -73,9 +72,8 @@ def _load_and_plan(
     new = [
         topic.name
         for topic in source_topics
-        if is_wanted(flow, topic.name)
+        if flow.topics.matches(topic.name)
         and not topic.is_internal
-        and flow.naming.covers(topic.name)
         and flow.naming.target_topic(topic.name) not in existing
     ]
     settings = source_admin.topic_settings(new)
@@ -85,8 +83,7 @@ def _load_and_plan(
         for topic in source_topics
         if topic.name not in undescribed
     ]
-    brokers = None if flow.replication_factor is None else target_admin.number_of_brokers()
-    plan = plan_topics(flow, described, target_topics, known, target_brokers=brokers)
+    plan = plan_topics(flow, described, target_topics, known)
     refused = tuple(refused_topic(name, error) for name, error in sorted(undescribed.items()))
     return replace(plan, refused=plan.refused + refused)
 

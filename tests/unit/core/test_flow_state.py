@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -10,15 +11,21 @@ from causeway.core.flow_state import (
     KnownPair,
     LogRecord,
     Run,
+    adopted_record,
     alive_record,
     claimed_record,
     clusters_record,
     fence_record,
     fold,
+    forgotten_record,
+    gap_record,
     lift_record,
     pair_record,
     run_record,
 )
+from causeway.core.gap_ledger import AcceptedGap
+from causeway.core.gaps import uncopied_gap
+from causeway.core.identity import TopicPartition
 
 PAIR = KnownPair(
     source_topic="orders", source_topic_id=UUID(int=1), target_topic_id=UUID(int=2), partitions=3
@@ -277,3 +284,87 @@ def test_a_late_lift_does_not_take_the_place_of_the_one_that_counts():
         if newest[key] == offset:
             states = fold(states, LogRecord(offset, 0, key, value))
     assert states["f"].fence is None
+
+
+# What a person decided about a pair of topics.
+
+MADE_ANEW = replace(PAIR, source_topic_id=UUID(int=7))
+
+
+def pairs(pair=PAIR):
+    return pair_record("f", "sf.orders", pair)
+
+
+def adopted(at, pair=PAIR):
+    return adopted_record("f", "sf.orders", replace(pair, adopted_at=at))
+
+
+def forgotten(pair=PAIR):
+    return forgotten_record("f", "sf.orders", pair)
+
+
+def test_an_adoption_is_not_hidden_by_a_runs_record_that_arrives_behind_it():
+    """The run read the state in front of the adoption; its record was given up, and appended all the same."""
+    assert after(pairs(), adopted(5), pairs()).pairs["sf.orders"].adopted_at == 5
+    assert after(adopted(5, MADE_ANEW), pairs()).pairs["sf.orders"] == replace(MADE_ANEW, adopted_at=5)
+
+
+def test_an_adoption_is_not_taken_by_compaction():
+    (key, _), (late, _) = adopted(5), pairs()
+    assert key not in {late, adopted(6)[0]}
+
+
+def test_of_adoptions_the_newest_counts_whatever_arrives_last():
+    assert after(adopted(6, MADE_ANEW), adopted(5)).pairs["sf.orders"] == replace(MADE_ANEW, adopted_at=6)
+    assert after(adopted(5), adopted(6, MADE_ANEW)).pairs["sf.orders"].ids == MADE_ANEW.ids
+
+
+def test_partitions_that_come_behind_an_adoption_are_known():
+    grown = after(adopted(5), pairs(replace(PAIR, partitions=8))).pairs["sf.orders"]
+    assert (grown.partitions, grown.adopted_at) == (8, 5)
+
+
+def test_a_pair_that_was_forgotten_stays_so_until_other_topics_take_its_place():
+    assert after(pairs(), forgotten()).pairs == {}
+    assert after(adopted(5), forgotten(), pairs()).pairs == {}, "a late record of before"
+    assert after(pairs(), forgotten(), pairs(MADE_ANEW)).pairs["sf.orders"] == MADE_ANEW
+    assert after(pairs(MADE_ANEW), forgotten()).pairs["sf.orders"] == MADE_ANEW
+
+
+def test_a_pair_that_was_forgotten_may_be_adopted_by_hand():
+    assert after(forgotten(), adopted(9)).pairs["sf.orders"].adopted_at == 9
+
+
+# The ledger.
+
+
+def accepted(first, end, because="nobody needs them"):
+    source, target = TopicPartition("orders", 1), TopicPartition("sf.orders", 1)
+    gap = uncopied_gap(source, first, end)
+    return AcceptedGap(
+        gap=gap, target=target, source_topic_id=UUID(int=1), by="amy", because=because, at_ms=9
+    )
+
+
+def test_accepted_gaps_stay_in_the_order_in_which_they_were_accepted():
+    state = after(gap_record("f", accepted(5, 9)), run(), gap_record("f", accepted(20, 30)))
+    assert list(state.gaps.values()) == [accepted(5, 9), accepted(20, 30)]
+
+
+def test_a_gap_that_is_accepted_twice_is_one():
+    again = gap_record("f", accepted(5, 9, "again"))
+    state = after(gap_record("f", accepted(5, 9)), again)
+    assert list(state.gaps.values()) == [accepted(5, 9, "again")]
+
+
+def test_the_ledger_refuses_what_it_does_not_understand():
+    key, value = gap_record("f", accepted(5, 9))
+    for broken in ({"first": "5"}, {"kind": "wished away"}, {"end": None}):
+        with pytest.raises(ProtocolFault):
+            after((key, json.dumps(json.loads(value) | broken).encode()))
+
+
+def test_a_fence_is_known_by_its_token():
+    key, value = fence_record("f", by="eve", because="x", most_lanes=1, at_ms=1, token="mine")
+    assert after((key, value)).fence.token == "mine"
+    assert after(fence()).fence.token == ""

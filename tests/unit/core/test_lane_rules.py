@@ -8,15 +8,17 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_rules import (
     Fresh,
     LostPosition,
-    adopt_remedy,
     foreign_data,
     judge_position,
     judge_source_lineage,
+    kept_to,
     last_run,
     not_authorized,
     open_data_was_committed,
     position_lost,
+    position_of,
     refusal_of_rights,
+    source_cut,
     source_next_at,
     target_recreated,
     target_tail_is_lost,
@@ -25,10 +27,13 @@ from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import Diverged, EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
+from causeway.core.remedies import adopt_remedy
 from causeway.core.rights import Operation
 
 SOURCE_ID, TARGET_ID, OTHER_ID = UUID(int=1), UUID(int=2), UUID(int=3)
 ADOPT = "`causeway adopt f orders 3 OFFSET`"
+RECONCILE = '`causeway reconcile f orders 3 --because "..."`'
+RESTART = '`causeway restart-topic f orders --because "..."`'
 ASSIGNMENT = Assignment(
     pair=Pair(
         source=TopicPartition("orders", 3),
@@ -91,7 +96,7 @@ def test_a_recreated_target_parks():
     parked = judge_position("f", ASSIGNMENT, replace(POSITION, target_topic_id=OTHER_ID))
     assert parked.reason is ParkReason.TARGET_RECREATED
     assert f"sf.orders had id {OTHER_ID} when it was last written and has {TARGET_ID}" == parked.facts
-    assert ADOPT in parked.remedy
+    assert RESTART in parked.remedy
     assert parked == target_recreated("f", ASSIGNMENT, OTHER_ID)
 
 
@@ -99,7 +104,7 @@ def test_a_recreated_source_parks():
     parked = judge_position("f", ASSIGNMENT, replace(POSITION, source_topic_id=OTHER_ID))
     assert parked.reason is ParkReason.SOURCE_RECREATED
     assert f"orders had id {OTHER_ID} and has {SOURCE_ID}; offset 107" in parked.facts
-    assert ADOPT in parked.remedy
+    assert RESTART in parked.remedy
 
 
 def test_if_both_were_recreated_the_target_is_named_first():
@@ -123,14 +128,51 @@ def test_without_an_epoch_or_an_answer_there_is_nothing_to_judge():
 def test_an_epoch_that_ends_in_front_of_the_position_parks():
     parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(3, 106))
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
-    assert parked.facts == "orders-3 was read to offset 107 in leader epoch 3; that epoch now ends at 106"
-    assert ADOPT in parked.remedy
+    assert parked.facts == (
+        "offsets 106 to 106 of orders-3 were mirrored and are cut from the source: it was read to offset 107 "
+        "in leader epoch 3, and that epoch now ends at 106"
+    )
+    assert '`causeway accept-gap f orders 3 106 107 --because "..."`' in parked.remedy
+    older = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(2, 90))
+    assert "the last epoch before it (2) now ends at 90" in older.facts
+    assert "accept-gap f orders 3 90 107" in older.remedy
 
 
 def test_an_epoch_that_is_not_known_any_more_parks():
     parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(-1, -1))
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
     assert "no longer knows leader epoch 3" in parked.facts
+    assert ADOPT in parked.remedy, "from where on the log is another one isn't known"
+
+
+def test_a_source_that_ends_in_front_of_the_position_was_cut_from_its_end_on():
+    cut = source_cut("f", ASSIGNMENT, 107, 60)
+    assert "it was read to offset 107 and now ends at 60" in cut.facts
+    assert '`causeway accept-gap f orders 3 60 107 --because "..."`' in cut.remedy
+    assert "from 60 on" in cut.remedy
+    trimmed = source_cut("f", ASSIGNMENT, 107, 60, log_start=80)
+    assert "from 80 on" in trimmed.remedy, "what was deleted since can't be appended"
+
+
+@pytest.mark.parametrize(
+    ("end", "epochs", "kept"),
+    [
+        (EpochEnd(3, 90), (1, 2, 3), 90),  # the position's own epoch: the broker knows
+        (EpochEnd(2, 90), (1, 2, 3), 90),  # read to 114 in epoch 2: what ends at 90 is all that is shared
+        (EpochEnd(2, 150), (1, 2, 3), 114),  # the log's epoch 2 went on where ours had ended
+        (EpochEnd(2, 150), (3, 3, 3), 100),  # nothing of ours is of that epoch
+        (EpochEnd(-1, -1), (1, 2, 3), -1),
+    ],
+)
+def test_an_older_epoch_is_shared_no_further_than_it_was_read(end, epochs, kept):
+    runs = [replace(run, source_epoch=epoch) for run, epoch in zip(RUNS, epochs, strict=True)]
+    assert kept_to(runs, ASSIGNMENT, POSITION, end) == kept
+    assert kept_to([], ASSIGNMENT, POSITION, end) == end.end
+
+
+def test_a_position_of_a_run_says_what_the_map_knew():
+    made = position_of(RUNS[0])
+    assert (made.source_next, made.target_next, made.producer_id) == (107, 45, -1)
 
 
 def test_a_refused_question_waits_and_a_missing_right_parks():
@@ -227,7 +269,7 @@ def test_a_lost_position_that_the_map_does_not_know_parks():
     parked = position_lost("f", replace(ASSIGNMENT, known=True))
     assert parked.reason is ParkReason.POSITION_LOST
     assert "group causeway.f has no offset for sf.orders-3" in parked.facts
-    assert ADOPT in parked.remedy
+    assert RECONCILE in parked.remedy
 
 
 def test_foreign_data_and_a_foreign_writer_are_two_things():
@@ -239,7 +281,8 @@ def test_foreign_data_and_a_foreign_writer_are_two_things():
     assert "at offset 9" in written.facts
     assert "WRITE right" in written.remedy
     assert ADOPT in found.remedy
-    assert ADOPT in written.remedy
+    assert RECONCILE in found.remedy
+    assert RECONCILE in written.remedy
 
 
 def test_a_missing_right_comes_with_its_grant():

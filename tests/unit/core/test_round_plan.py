@@ -13,13 +13,17 @@ from causeway.core.position import RENEW_AFTER_MS, ForeignPosition, Position
 from causeway.core.round_plan import (
     PartitionFacts,
     RoundPlan,
+    is_of_other_flow,
+    lost_in_front,
     needs_work,
     plan_tasks,
+    source_is_gone,
     topic_is_gone,
     topic_was_recreated,
 )
 from causeway.core.topic_filter import TopicFilter
 
+RESTART = '`causeway restart-topic f orders --because "..."`'
 NOW_MS = 1_700_000_000_000
 LIMITS = CopyLimits(transaction_bytes=1, fetch_bytes=2)
 FLOW = Flow(
@@ -167,7 +171,7 @@ def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out():
     gone = topic_is_gone("f", "orders", "sf.orders")
     assert gone.reason is ParkReason.TARGET_RECREATED
     assert "sf.orders" in gone.facts
-    assert "`causeway adopt f orders PARTITION OFFSET`" in gone.remedy
+    assert RESTART in gone.remedy
     again = topic_was_recreated("f", "sf.orders", "orders", "old", "new")
     assert again.reason is ParkReason.TARGET_RECREATED
     assert again.facts == "sf.orders had id old when this flow began with it and has new"
@@ -176,4 +180,29 @@ def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out():
 def test_a_recreated_source_is_told_from_a_recreated_target():
     parked = topic_was_recreated("f", "orders", "orders", "old", "new")
     assert parked.reason is ParkReason.SOURCE_RECREATED
-    assert "`causeway adopt f orders PARTITION OFFSET`" in parked.remedy
+    assert RESTART in parked.remedy
+
+
+def test_a_source_that_is_gone_parks_and_says_how_to_end_the_matter():
+    parked = source_is_gone("f", "orders", "sf.orders")
+    assert parked.reason is ParkReason.SOURCE_DELETED
+    assert "the mirror stays" in parked.facts
+    assert RESTART in parked.remedy
+
+
+def test_a_mirror_of_another_flow_parks_with_both_names():
+    parked = is_of_other_flow("new", "old", TopicPartition("orders", 3), TopicPartition("sf.orders", 3))
+    assert parked.reason is ParkReason.OTHER_FLOW
+    assert "call the flow old again" in parked.remedy
+    assert '`causeway reconcile new orders 3 --because "..."`' in parked.remedy
+
+
+def test_a_plan_sees_what_retention_took_in_front_of_a_position():
+    assert lost_in_front(facts(at=100, end=200, log_start=100)) is None
+    gap = lost_in_front(facts(at=100, end=200, log_start=130))
+    assert (gap.first, gap.end, gap.goes_on_at) == (100, 130, 130)
+    assert lost_in_front(facts(position=None, log_start=130)) is None
+    foreign = ForeignPosition(100, "not ours")
+    assert lost_in_front(facts(position=foreign, log_start=130)) is None
+    another = replace(facts(at=100, log_start=130), pair=replace(facts().pair, source_topic_id=UUID(int=9)))
+    assert lost_in_front(another) is None, "offsets of another topic say nothing"

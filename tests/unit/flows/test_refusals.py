@@ -9,10 +9,9 @@ from causeway.core.identity import Pair, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_task import Assignment, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
-from causeway.flows.lane.refusals import append_refusal, fetch_refusal, map_refusal
+from causeway.flows.lane.refusals import append_refusal, fetch_refusal, is_cut, map_refusal
 from causeway.flows.lane.stream import Sent
 
-ADOPT = "`causeway adopt f orders 3 OFFSET`"
 ASSIGNMENT = Assignment(
     pair=Pair(
         source=TopicPartition("orders", 3),
@@ -92,31 +91,49 @@ def test_whatever_else_an_append_is_refused_for_is_doubt():
 
 @pytest.mark.parametrize("code", SOURCE_PARKED, ids=lambda code: code.name)
 def test_what_the_source_will_never_give_parks(code):
-    parked = fetch_refusal("f", ASSIGNMENT, 107, Refused(code))
+    parked = fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(code, log_start=130, log_end=200))
     assert parked.reason is SOURCE_PARKED[code]
     assert "orders" in parked.facts
-    assert ADOPT in parked.remedy or "--operation Read --topic orders" in parked.remedy
+    ways_out = ("accept-gap f orders 3 107 130", "restart-topic f orders", "--operation Read --topic orders")
+    assert any(way_out in parked.remedy for way_out in ways_out)
 
 
-def test_a_gap_says_what_is_needed_and_what_is_there():
-    told = fetch_refusal(
-        "f", ASSIGNMENT, 107, Refused(Code.OFFSET_OUT_OF_RANGE, "its log holds offsets 200 to 300")
+def test_a_gap_says_what_is_gone_and_the_command_that_goes_on():
+    told = fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(Code.OFFSET_OUT_OF_RANGE, "", 200, 300))
+    assert told.facts == (
+        "offsets 107 to 199 of orders-3 are gone and were never copied: its log begins at 200"
     )
-    assert told.facts == "orders-3 is needed from offset 107, its log holds offsets 200 to 300"
-    untold = fetch_refusal("f", ASSIGNMENT, 107, Refused(Code.OFFSET_OUT_OF_RANGE))
-    assert untold.facts == "orders-3 is needed from offset 107, which its log lacks"
+    assert '`causeway accept-gap f orders 3 107 200 --because "..."`' in told.remedy
+
+
+@pytest.mark.parametrize(
+    "answer", [Refused(Code.OFFSET_OUT_OF_RANGE, "", 0, 90), Refused(Code.OFFSET_OUT_OF_RANGE)]
+)
+def test_a_log_that_ends_in_front_of_what_was_asked_for_is_for_the_next_look(answer):
+    assert fetch_refusal("f", ASSIGNMENT, 107, 100, answer) is None
+
+
+def test_what_was_read_of_a_log_that_was_cut_since_is_void():
+    assert is_cut(107, Refused(Code.OFFSET_OUT_OF_RANGE, "", 0, 90))
+    assert is_cut(107, Diverged(epoch=4, end=90))
+    assert not is_cut(107, Refused(Code.OFFSET_OUT_OF_RANGE, "", 200, 300))
+    assert not is_cut(107, Refused(Code.NOT_LEADER_OR_FOLLOWER))
 
 
 def test_every_other_refusal_of_the_source_passes():
     for code in every_code_but(SOURCE_PARKED):
-        assert fetch_refusal("f", ASSIGNMENT, 107, Refused(code)) is None
+        assert fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(code)) is None
 
 
-def test_a_log_that_took_another_turn_parks():
-    parked = fetch_refusal("f", ASSIGNMENT, 107, Diverged(epoch=4, end=90))
+def test_a_log_that_took_another_turn_parks_if_any_of_it_was_handed_on():
+    parked = fetch_refusal("f", ASSIGNMENT, 107, 100, Diverged(epoch=4, end=90))
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
-    assert parked.facts == ("orders-3 was read to offset 107; its log took another turn: epoch 4 ends at 90")
-    assert ADOPT in parked.remedy
+    assert parked.facts == (
+        "offsets 90 to 99 of orders-3 were mirrored and are cut from the source: "
+        "its log took another turn: epoch 4 ends at 90"
+    )
+    assert '`causeway accept-gap f orders 3 90 100 --because "..."`' in parked.remedy
+    assert fetch_refusal("f", ASSIGNMENT, 107, 90, Diverged(epoch=4, end=90)) is None
 
 
 def test_a_map_that_cannot_be_written_is_the_trouble_of_the_whole_flow():

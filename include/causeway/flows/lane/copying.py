@@ -49,6 +49,7 @@ from causeway.flows.lane.refusals import (
     FAULT_OF_THE_BATCH,
     append_refusal,
     fetch_refusal,
+    is_cut,
     map_refusal,
 )
 from causeway.flows.lane.stream import Sent, Stream
@@ -138,13 +139,13 @@ class LaneCopy:
 
     async def _refused(self, stream: Stream, answer: Diverged | Refused) -> None:
         source = stream.assignment.pair.source
-        parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, answer)
+        if is_cut(stream.fetch_next, answer):
+            stream.queue.clear()
+        parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, stream.consumed, answer)
         if parked is None:
             stream.wait_for_next_round(f"{source}: {answer}")
         elif await told_by_deposed(self._source, source, stream.fetch_epoch):
             stream.wait_for_next_round(f"{source}: {DEPOSED}")
-        elif isinstance(answer, Diverged):
-            stream.park(parked)
         else:
             stream.row.parked, stream.closed = parked, True
 
@@ -161,9 +162,7 @@ class LaneCopy:
                 self._in_flight.append((wave, self._owner.append(batches)))
             else:
                 await self._append_alone(wave, batches)
-            if (
-                not self._transaction_bytes
-            ):  # its age counts from here: waiting for data isn't holding it open
+            if not self._transaction_bytes:  # its age counts from here, not from the wait for data
                 self._transaction_began = self._clock.monotonic()
             self._transaction_bytes += size
             if self._transaction_is_full():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from causeway.core.errors import NotAuthorized
+from causeway.core.gaps import gap_parked, uncopied_gap, unsaid_gap
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_rules import adopt_remedy, not_authorized
+from causeway.core.lane_rules import not_authorized
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
+from causeway.core.remedies import restart_remedy
 from causeway.core.rights import Operation, grant_command
 from causeway.flows.lane.stream import Sent
 
@@ -45,25 +47,31 @@ def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Park
     )
 
 
+def is_cut(offset: int, answer: Diverged | Refused) -> bool:
+    """Whether the source's log isn't any more what was read up to `offset`: what isn't handed on is void."""
+    return isinstance(answer, Diverged) or 0 <= answer.log_end < offset
+
+
 def fetch_refusal(
-    flow: str, assignment: Assignment, offset: int, refused: Diverged | Refused
+    flow: str, assignment: Assignment, offset: int, handed_on: int, refused: Diverged | Refused
 ) -> Parked | None:
-    """None: it passes by itself, the next round tries again."""
+    """None: it passes by itself, or the next round's look says what it is; the next round tries again.
+
+    `offset` was asked for; up to `handed_on` records were given to the target.
+    """
     source = assignment.pair.source
     if isinstance(refused, Diverged):
-        return _diverged(flow, assignment, offset, refused)
+        return _diverged(flow, source, handed_on, refused)
     match refused.code:
         case Code.OFFSET_OUT_OF_RANGE:
-            return Parked(
-                ParkReason.SOURCE_GAP,
-                f"{source} is needed from offset {offset}, {refused.detail or 'which its log lacks'}",
-                adopt_remedy(flow, source),
-            )
+            gap = uncopied_gap(source, offset, refused.log_start)
+            return gap_parked(flow, gap, f"its log begins at {refused.log_start}") if gap else None
         case Code.UNKNOWN_TOPIC_ID | Code.INCONSISTENT_TOPIC_ID:
             return Parked(
                 ParkReason.SOURCE_RECREATED,
-                f"{source.topic} no longer has id {assignment.pair.source_topic_id}",
-                f"if it was recreated: {adopt_remedy(flow, source)}",
+                f"{source.topic} no longer has id {assignment.pair.source_topic_id}: it was deleted, "
+                "and perhaps made again",
+                restart_remedy(flow, source.topic),
             )
         case Code.TOPIC_AUTHORIZATION_FAILED:
             return not_authorized(source.topic, Operation.READ, "source")
@@ -71,14 +79,12 @@ def fetch_refusal(
             return None
 
 
-def _diverged(flow: str, assignment: Assignment, offset: int, answer: Diverged) -> Parked:
-    source = assignment.pair.source
-    return Parked(
-        ParkReason.SOURCE_TRUNCATED,
-        f"{source} was read to offset {offset}; its log took another turn: "
-        f"epoch {answer.epoch} ends at {answer.end}",
-        adopt_remedy(flow, source),
-    )
+def _diverged(flow: str, source: TopicPartition, handed_on: int, answer: Diverged) -> Parked | None:
+    """What was read and not handed on is forgotten: no harm was done, it is read again as it is now."""
+    gap = unsaid_gap(source, handed_on, answer.end)
+    if gap is None:
+        return None
+    return gap_parked(flow, gap, f"its log took another turn: epoch {answer.epoch} ends at {answer.end}")
 
 
 def map_refusal(partition: TopicPartition, refused: Refused) -> Exception:

@@ -22,6 +22,7 @@ from causeway.core.lane_rules import foreign_data, tail_unproved
 from causeway.core.lane_task import LaneTask, Parked
 from causeway.core.ports import (
     Clock,
+    Diverged,
     Doubt,
     Fetched,
     FetchFrom,
@@ -242,7 +243,11 @@ class _Walk:
             case Fetched():
                 return answer
             case _:
-                parked = fetch_refusal(self._task.flow, self._ground.assignment, at, answer)
+                # Said of the position: that is what a gap is told and accepted of.
+                stands = int(self._ground.source_next)
+                parked = fetch_refusal(self._task.flow, self._ground.assignment, stands, stands, answer)
+                if parked is None and isinstance(answer, Diverged):
+                    parked = self._unproved(f"the source's log took another turn at {answer.end}").parked
         if parked and await told_by_deposed(self._source, source, self._source_epoch):
             parked = None
         raise Unproved(f"{source}: {answer}", parked)

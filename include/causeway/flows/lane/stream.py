@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from causeway.core.batches import BatchHead, CorruptBatch
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
-from causeway.core.lane_rules import adopt_remedy
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
 from causeway.core.offset_map import RunBuilder
 from causeway.core.ports import Fetched, FetchFrom
 from causeway.core.position import Position
+from causeway.core.remedies import adopt_remedy
 from causeway.core.repack import JOINED_BYTES, is_small
 from causeway.core.settled_tail import SettledTail
 from causeway.flows.lane.survey import Ground

@@ -15,17 +15,21 @@ from causeway.core.lane_rules import (
     LostPosition,
     judge_position,
     judge_source_lineage,
+    kept_to,
     last_run,
     may_begin_anew,
     position_lost,
+    position_of,
     refusal_of_rights,
     source_cut,
     source_next_at,
+    source_turned,
     tail_unmapped,
     target_tail_is_lost,
 )
 from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
-from causeway.core.ports import LogEnd, Refused, Source, Target
+from causeway.core.offset_map import Run
+from causeway.core.ports import EpochEnd, LogEnd, Refused, Source, Target
 from causeway.core.position import Position
 from causeway.core.rights import Side
 from causeway.core.settled_tail import SettledTail
@@ -106,8 +110,12 @@ Rows = dict[TopicPartition, PartitionRow]
 class Survey:
     """Asks both clusters about the partitions of one lane; what can't go on is parked in its row."""
 
-    def __init__(self, task: LaneTask, source: Source, target: Target, rows: Rows) -> None:
+    def __init__(
+        self, task: LaneTask, source: Source, target: Target, rows: Rows, *, only_asks: bool = False
+    ) -> None:
+        """`only_asks`: for people who look; a lane proves by a mark that a position isn't there."""
         self._task, self._source, self._target, self._rows = task, source, target, rows
+        self._only_asks = only_asks
 
     async def look(
         self,
@@ -153,7 +161,7 @@ class Survey:
             if known is None
             else any(tp not in known or committed[tp] != known[tp] for tp in partitions)
         )
-        if is_doubtful:
+        if is_doubtful and not self._only_asks:
             committed = await self._target.positions(group, partitions, stable=stable, marked=True)
         positions: dict[TopicPartition, Position | None] = {}
         lost: list[TopicPartition] = []
@@ -183,17 +191,7 @@ class Survey:
             assignment = asked[tp]
             run = last_run(runs.get(tp, []), assignment)
             if run is not None:
-                rebuilt[tp] = Position(
-                    source_next=run.source_next,
-                    target_next=run.target_next,
-                    source_topic_id=run.source_topic_id,
-                    target_topic_id=run.target_topic_id,
-                    source_epoch=run.source_epoch,
-                    target_epoch=run.target_epoch,
-                    generation=run.generation,
-                    producer_id=-1,
-                    time_ms=0,
-                )
+                rebuilt[tp] = position_of(run)
             elif not isinstance(end := ends[tp], LogEnd):
                 self._refused(tp, tp.topic, "target", end)  # a leader that moves says nothing of the past
             elif may_begin_anew(assignment, end.offset):
@@ -222,31 +220,43 @@ class Survey:
             if g.position is not None and g.position.source_epoch >= 0
         }
         ends = await self._source.epoch_ends(epochs) if epochs else {}
-        await self._check_source_ends(grounds)
-        cut: dict[TopicPartition, Parked] = {}
         for tp, ground in list(grounds.items()):
             if ground.position is None:
                 continue
             end = ends.get(ground.assignment.pair.source)
             verdict = judge_source_lineage(self._task.flow, ground.assignment, ground.position, end)
-            if isinstance(verdict, Parked):
-                cut[tp] = verdict
+            if isinstance(verdict, Parked) and isinstance(end, EpochEnd):
+                if not await self._was_deposed(grounds, tp):
+                    self.park(tp, await self._turned(ground, end))
+                    del grounds[tp]
+            elif isinstance(verdict, Parked):
+                self.park(tp, verdict)
+                del grounds[tp]
             elif verdict is not None:
                 self._rows[tp].later = verdict
                 del grounds[tp]
-        await self._park_cut_sources(grounds, cut)
+        await self._check_source_ends(grounds)
 
-    async def _park_cut_sources(
-        self, grounds: dict[TopicPartition, Ground], cut: Mapping[TopicPartition, Parked]
-    ) -> None:
-        """Unless it was only a deposed leader that said so."""
-        for tp, verdict in cut.items():
-            source = grounds[tp].assignment.pair.source
-            if await told_by_deposed(self._source, source, grounds[tp].source_epoch):
-                self._rows[tp].later = f"{source}: {DEPOSED}"
-            else:
-                self.park(tp, verdict)
-            del grounds[tp]
+    async def _turned(self, ground: Ground, end: EpochEnd) -> Parked:
+        """The exact offsets, so that they can be accepted."""
+        position, source = ground.position, ground.assignment.pair.source
+        assert position is not None
+        runs: list[Run] = []
+        if 0 <= end.epoch < position.source_epoch:
+            runs = (await self._target.map_runs(self._task.map_topic, [ground.target]))[ground.target]
+        start = (await self._source.log_starts([source]))[source]
+        shared = EpochEnd(end.epoch, kept_to(runs, ground.assignment, position, end))
+        log_start = start if isinstance(start, int) else 0
+        return source_turned(self._task.flow, source, position, shared, log_start=log_start)
+
+    async def _was_deposed(self, grounds: dict[TopicPartition, Ground], tp: TopicPartition) -> bool:
+        """Whether it was only a deposed leader that told of a log that was cut; then the partition waits."""
+        source = grounds[tp].assignment.pair.source
+        if not await told_by_deposed(self._source, source, grounds[tp].source_epoch):
+            return False
+        self._rows[tp].later = f"{source}: {DEPOSED}"
+        del grounds[tp]
+        return True
 
     async def _check_source_ends(self, grounds: dict[TopicPartition, Ground]) -> None:
         """A source that ends in front of the position was cut, whether or not an epoch tells."""
@@ -261,8 +271,10 @@ class Survey:
                 self._refused(tp, source.topic, "source", end)
                 del grounds[tp]
             elif end.offset < ground.source_next:
-                verdict = source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset)
-                await self._park_cut_sources(grounds, {tp: verdict})
+                if not await self._was_deposed(grounds, tp):
+                    cut = source_cut(self._task.flow, ground.assignment, ground.source_next, end.offset)
+                    self.park(tp, cut)
+                    del grounds[tp]
             elif ground.position is not None:
                 self._rows[
                     tp

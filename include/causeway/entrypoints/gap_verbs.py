@@ -1,0 +1,189 @@
+"""The verbs by which a person goes on behind a loss: accept-gap, restart-topic, reconcile, and adopt.
+
+Each of them can be said again, and with `--dry-run` says what it would do and writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from causeway.entrypoints.flow_verbs import number, opened, who
+from causeway.entrypoints.verbs import Outcome, Request, reason_given
+
+if TYPE_CHECKING:
+    from causeway.core.identity import TopicPartition
+    from causeway.flows.adopt import Adopted
+    from causeway.flows.by_hand import Reason
+    from causeway.flows.reconcile import Reconciled
+
+_DRY_RUN = "say what would be done; writes nothing"
+_BECAUSE = "why; kept, and shown to who asks"
+
+
+def add_gap_verbs(add: Any) -> None:
+    adopting = add("adopt", adopt, "say by hand where a partition goes on; for parked ones")
+    _add_place(adopting)
+    adopting.add_argument(
+        "offset", metavar="OFFSET", help="the source offset of the first record still to copy"
+    )
+    accepting = add("accept-gap", accept_gap, "go on without records that the source has lost")
+    _add_place(accepting)
+    accepting.add_argument("first", metavar="FROM", help="the first source offset of the gap, as it was told")
+    accepting.add_argument("end", metavar="TO", help="the offset behind its last one, as it was told")
+    restarting = add("restart-topic", restart_topic, "begin a topic anew that was deleted or made again")
+    restarting.add_argument("topic", metavar="TOPIC", help="the source topic")
+    reconciling = add("reconcile", reconcile, "find again where a partition stands, and go on there")
+    reconciling.add_argument("topic", metavar="TOPIC", help="the source topic")
+    reconciling.add_argument("partition", metavar="PARTITION", nargs="?", help="its partition (default: all)")
+    for each in (adopting, accepting, restarting, reconciling):
+        each.add_argument("--because", metavar="TEXT", required=True, help=_BECAUSE)
+        each.add_argument("--dry-run", action="store_true", help=_DRY_RUN)
+
+
+def _add_place(parser: Any) -> None:
+    parser.add_argument("topic", metavar="TOPIC", help="the source topic")
+    parser.add_argument("partition", metavar="PARTITION", help="its partition")
+
+
+def adopt(request: Request) -> Outcome:
+    from causeway.flows.adopt import adopt_partition
+
+    options = request.options
+    at, offset, reason = _place(request), number("OFFSET", options.offset), _reason(request)
+    _, flow, source, target = opened(request)
+    done = adopt_partition(
+        flow, source, target, at, offset, by=reason.by, because=reason.because, dry_run=options.dry_run
+    )
+    return Outcome(payload=_adopted(done), text=f"{flow.name}: {_going_on(done, dry_run=options.dry_run)}")
+
+
+def accept_gap(request: Request) -> Outcome:
+    from causeway.core.instants import rfc3339
+    from causeway.flows.accept_gap import accept_gap as accept
+
+    options = request.options
+    first, end = number("FROM", options.first), number("TO", options.end)
+    at, reason = _place(request), _reason(request)
+    _, flow, source, target = opened(request)
+    done = accept(flow, source, target, at, first, end, reason, dry_run=options.dry_run)
+    entry, gap = done.entry, done.entry.gap
+    payload = {**entry.as_dict(), "changed": done.adopted is not None and not options.dry_run}
+    if done.adopted is None:
+        since = rfc3339(entry.at_ms)
+        text = (
+            f"{flow.name}: {at} {gap.first} to {gap.end} was accepted by {entry.by} at {since}; nothing to do"
+        )
+        return Outcome(payload=payload, text=text)
+    payload |= _adopted(done.adopted)
+    would = "would accept" if options.dry_run else "accepted"
+    going_on = _going_on(done.adopted, dry_run=options.dry_run)
+    text = f"{flow.name}: {would} {gap.first} to {gap.end} of {at} ({gap.kind}); {going_on}"
+    return Outcome(payload=payload, text=text)
+
+
+def restart_topic(request: Request) -> Outcome:
+    from causeway.flows.restart_topic import restart_topic as restart
+
+    options = request.options
+    reason = _reason(request)
+    _, flow, source, target = opened(request)
+    done = restart(flow, source, target, options.topic, reason, dry_run=options.dry_run)
+    lines = []
+    would = "would be " if options.dry_run else ""
+    match done.how:
+        case "nothing to do":
+            lines.append(
+                f"{flow.name}: {done.source_topic} and {done.target_topic} are the topics that the flow "
+                "works with; nothing to do"
+            )
+        case "forgotten":
+            lines.append(
+                f"{flow.name}: {done.source_topic} to {done.target_topic} {would}forgotten; a run begins it "
+                "anew when there is something to begin with"
+            )
+        case "begun anew":
+            lines += [
+                f"{flow.name}: {done.source_topic}-{partition} {would}begun anew at source offset {here:,}"
+                + (f", appended behind offset {there:,}" if there >= 0 else "")
+                for partition, here, there in done.beginnings
+            ]
+    payload = {
+        "flow": flow.name,
+        "source_topic": done.source_topic,
+        "target_topic": done.target_topic,
+        "how": done.how,
+        "generation": done.generation,
+        "partitions": [
+            {"partition": partition, "source_offset": here, "target_offset": there}
+            for partition, here, there in done.beginnings
+        ],
+    }
+    return Outcome(payload=payload, text="\n".join(lines))
+
+
+def reconcile(request: Request) -> Outcome:
+    from causeway.core.identity import TopicPartition
+    from causeway.flows.reconcile import partitions_of, reconcile_partition
+
+    options = request.options
+    reason = _reason(request)
+    given = None if options.partition is None else number("PARTITION", options.partition)
+    _, flow, source, target = opened(request)
+    partitions = [given] if given is not None else partitions_of(flow, source, target, options.topic)
+    lines, found = [], []
+    for partition in partitions:
+        at = TopicPartition(options.topic, partition)
+        done = reconcile_partition(flow, source, target, at, reason, dry_run=options.dry_run)
+        lines.append(f"{flow.name}: {_reconciled(at, done, dry_run=options.dry_run)}")
+        found.append(_reconciled_dict(at, done))
+    return Outcome(payload={"flow": flow.name, "partitions": found}, text="\n".join(lines))
+
+
+def _reconciled(at: TopicPartition, done: Reconciled, *, dry_run: bool) -> str:
+    if done.adopted is None:
+        return f"{at} stands where its position says; nothing to do"
+    found = done.found
+    behind = f"; behind it {found.found:,} records are the source's, {found.foreign:,} aren't and stay"
+    seen = behind if found.found or found.foreign else ""
+    return f"{_going_on(done.adopted, dry_run=dry_run)} (told by {found.told_by}{seen})"
+
+
+def _reconciled_dict(at: TopicPartition, done: Reconciled) -> dict[str, object]:
+    payload: dict[str, object] = {
+        "source": str(at),
+        "told_by": done.found.told_by,
+        "records_found": done.found.found,
+        "records_foreign": done.found.foreign,
+        "changed": done.adopted is not None,
+    }
+    return payload if done.adopted is None else payload | _adopted(done.adopted)
+
+
+def _going_on(done: Adopted, *, dry_run: bool) -> str:
+    goes = "would go on" if dry_run else "goes on"
+    return (
+        f"{done.source} {goes} at source offset {done.source_offset:,}, "
+        f"appended behind {done.target} offset {done.target_offset:,}"
+    )
+
+
+def _adopted(done: Adopted) -> dict[str, object]:
+    return {
+        "source": str(done.source),
+        "target": str(done.target),
+        "source_offset": done.source_offset,
+        "target_offset": done.target_offset,
+        "generation": done.generation,
+    }
+
+
+def _place(request: Request) -> TopicPartition:
+    from causeway.core.identity import TopicPartition
+
+    return TopicPartition(request.options.topic, number("PARTITION", request.options.partition))
+
+
+def _reason(request: Request) -> Reason:
+    from causeway.flows.by_hand import Reason
+
+    return Reason(by=who(), because=reason_given(request.options.because))

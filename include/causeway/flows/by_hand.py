@@ -1,0 +1,215 @@
+"""Setting positions by hand: the flow is fenced for as long as it takes, then opened as it was.
+
+Everything that sets a position without data goes through here, and nothing else ever does: fence, claim
+every lane the flow ever had, say which pair it is and since which generation, commit.
+
+Invariants
+    A. The fence of a command is known by its token. It is taken away again whatever happens, Ctrl-C
+       included, over connections of its own; where that can't be, the error says how to.
+    B. A fence that stood before, or was raised meanwhile, stands afterwards in its own words.
+    C. What is written can be written again: a command that was broken off is simply repeated.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError, ClusterUnreachable, UnknownName
+from causeway.core.flow import Flow
+from causeway.core.flow_state import Fence, FlowState
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.lanes import lane_of
+from causeway.core.ports import Beaten, Doubt, LogEnd, Unreachable
+from causeway.core.position import Position
+from causeway.flows.clusters import (
+    Clusters,
+    open_clusters,
+    refuse_one_cluster,
+    refuse_other_clusters,
+)
+from causeway.flows.fence import claim_all_lanes
+from causeway.flows.internal_topics import create_internal_topics
+from causeway.flows.ownership import remember_clusters, write_fence, write_lift
+
+_PASSING = (Unreachable, Doubt, Beaten)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    by: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """Where a partition goes on: from `source_next` on, behind whatever its target holds then."""
+
+    pair: Pair
+    source_next: int
+    source_epoch: int = -1
+    """Of the record in front of `source_next`; -1: not known."""
+    records: int = 0
+    """Mirrored before, as far as known: counts go on."""
+    aborted_records: int = 0
+
+
+@contextmanager
+def at_both_clusters(
+    flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, what: str
+) -> Iterator[tuple[Clusters, FlowState]]:
+    """Both clusters and the flow's state, for a command that is called `what`.
+
+    :raises BadInput: they aren't the flow's clusters. | :raises ClusterUnreachable: nothing is sure.
+    """
+    with open_clusters(source, target) as clusters:
+        refuse_one_cluster(flow, clusters)
+        try:
+            state = clusters.network.run(lambda: clusters.flow_state(flow))
+            refuse_other_clusters(flow, clusters, state)
+            yield clusters, state
+        except _PASSING as trouble:
+            raise ClusterUnreachable(
+                what,
+                rule=str(trouble),
+                remedy=f"run the same command again; `causeway status {flow.name}` tells whether a fence is "
+                "left standing",
+            ) from trouble
+
+
+@contextmanager
+def fenced(flow: Flow, clusters: Clusters, target: ClusterEndpoint, reason: Reason) -> Iterator[Generation]:
+    """All lanes claimed, behind a fence of its own; gives the generation of whatever is set meanwhile."""
+    raised = _OwnFence(flow, reason)
+    try:
+        generation = clusters.network.run(lambda: raised.write(clusters, ClusterAdmin(target)))
+        yield generation
+    except BaseException as trouble:  # Ctrl-C too: the loop that it broke isn't used again
+        _lower(raised, target, trouble)
+        raise
+    _lower(raised, target, None)
+
+
+class _OwnFence:
+    def __init__(self, flow: Flow, reason: Reason) -> None:
+        self.flow, self.reason, self.token = flow, reason, uuid.uuid4().hex
+        self._stood: Fence | None = None
+
+    async def write(self, clusters: Clusters, admin: ClusterAdmin) -> Generation:
+        flow, target, clock = self.flow, clusters.target, clusters.network
+        create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
+        said = {"by": self.reason.by, "because": self.reason.because, "token": self.token}
+        generation = await write_fence(target, clock, flow, **said)
+        state = await target.flow_state(flow.name)
+        if state.fence is not None and state.fence.token == self.token:
+            self._stood = state.fence.over
+        await claim_all_lanes(target, clock, flow, state)
+        if state.source_cluster_id is None:
+            await remember_clusters(
+                target,
+                flow.name,
+                source_id=clusters.source.wire.cluster_id,
+                target_id=target.wire.cluster_id,
+            )
+        return generation
+
+    async def lower(self, target: WireTarget) -> None:
+        flow, clock = self.flow, target.wire.network
+        await target.wire.connect()
+        own = (await target.flow_state(flow.name)).fence
+        if own is None or own.token != self.token:
+            return  # it was never raised, or another one stands
+        stood = own.over or self._stood
+        if stood is not None:
+            await write_fence(target, clock, flow, by=stood.by, because=stood.because, token=stood.token)
+        else:
+            by, because = self.reason.by, self.reason.because
+            await write_lift(target, clock, flow, lifts=own.generation, by=by, because=because)
+
+
+def _lower(own: _OwnFence, endpoint: ClusterEndpoint, trouble: BaseException | None) -> None:
+    network = Network()
+    target = WireTarget(Wire(endpoint, network))
+    left = (
+        f"the fence of this command may still stand: `causeway status {own.flow.name}` tells, "
+        f'`causeway lift {own.flow.name} --because "..."` opens the flow'
+    )
+    try:
+        network.run(lambda: own.lower(target))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(left) from trouble
+    except (*_PASSING, CausewayError) as second:
+        if isinstance(trouble, KeyboardInterrupt):
+            raise KeyboardInterrupt(left) from second
+        raise ClusterUnreachable(f"flow {own.flow.name}", rule=str(second), remedy=left) from second
+    finally:
+        target.wire.disconnect()
+        network.close()
+
+
+async def pair_at(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:
+    """:raises UnknownName: one of the two topics, or its partition, isn't there."""
+    name = flow.naming.target_topic(at.topic)
+    here = (await clusters.source.wire.topics([at.topic]))[at.topic]
+    there = (await clusters.target.wire.topics([name]))[name]
+    for side, topic in (("source", here), ("target", there)):
+        if topic.error or at.partition not in topic.leaders:
+            raise UnknownName(
+                f"partition {at.partition} of {topic.name}",
+                rule=f"isn't on the {side} cluster",
+                remedy="positions are for topics that are there: create or restore it first",
+            )
+    return Pair(
+        source=at,
+        target=TopicPartition(name, at.partition),
+        source_topic_id=here.topic_id,
+        target_topic_id=there.topic_id,
+    )
+
+
+async def commit_beginnings(
+    flow: Flow, clusters: Clusters, beginnings: Sequence[Beginning], generation: Generation
+) -> dict[TopicPartition, TargetOffset]:
+    """One transaction without data for each lane; where each one is appended to, by source partition."""
+    lanes: dict[int, list[Beginning]] = {}
+    for beginning in beginnings:
+        lanes.setdefault(lane_of(beginning.pair.target, flow.lanes), []).append(beginning)
+    ends: dict[TopicPartition, TargetOffset] = {}
+    for lane, members in lanes.items():
+        ends |= await _commit_lane(flow, clusters, lane, members, generation)
+    return ends
+
+
+async def _commit_lane(
+    flow: Flow, clusters: Clusters, lane: int, members: Sequence[Beginning], generation: Generation
+) -> dict[TopicPartition, TargetOffset]:
+    target, clock = clusters.target, clusters.network
+    owner = await target.claim(flow.transactional_id(lane), timeout_ms=flow.limits.transaction_timeout_ms)
+    found = await target.log_ends([each.pair.target for each in members])
+    positions: dict[TopicPartition, Position] = {}
+    for each in members:
+        end = found[each.pair.target]
+        if not isinstance(end, LogEnd):
+            raise Unreachable(f"end of {each.pair.target}: {end}")
+        positions[each.pair.target] = Position(
+            source_next=SourceOffset(each.source_next),
+            target_next=TargetOffset(end.offset),
+            source_topic_id=each.pair.source_topic_id,
+            target_topic_id=each.pair.target_topic_id,
+            source_epoch=each.source_epoch,
+            target_epoch=end.leader_epoch,
+            generation=generation,
+            producer_id=owner.producer.producer_id,
+            time_ms=clock.time_ms(),
+            records=each.records,
+            aborted_records=each.aborted_records,
+        )
+    await owner.commit_positions(flow.group, positions)
+    await owner.end(commit=True)
+    return {each.pair.source: positions[each.pair.target].target_next for each in members}

@@ -1,0 +1,193 @@
+"""Begin a topic anew: it was deleted or made again on one of the two sides, and a person says so.
+
+Both topics there: every partition begins by the flow's start rule, behind whatever its mirror holds. One of
+them gone: the pair is forgotten, and the next run makes what is missing and begins as with a new topic, if
+there is anything to begin with.
+
+A topic that is still the one that the flow works with is left as it is: nothing is ever mirrored twice by
+repeating the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import UnknownName
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair, forgotten_record
+from causeway.core.identity import Generation, Pair, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.kafka_errors import error_name
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import LogEnd, Refused, Unreachable
+from causeway.core.position import Position
+from causeway.flows.adopt import remember_pair
+from causeway.flows.by_hand import Beginning, Reason, at_both_clusters, commit_beginnings, fenced
+from causeway.flows.clusters import Clusters
+from causeway.flows.planning import resolve_start
+
+How = Literal["nothing to do", "forgotten", "begun anew"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    source_topic: str
+    target_topic: str
+    how: How
+    beginnings: tuple[tuple[int, int, int], ...] = ()
+    """(partition, source offset, target offset) where each goes on; target offset -1: a dry run."""
+    generation: int = -1
+
+
+def restart_topic(
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    topic: str,
+    reason: Reason,
+    *,
+    dry_run: bool = False,
+) -> Restarted:
+    """:raises UnknownName: the flow knows no such topic, or neither side has it."""
+    with at_both_clusters(flow, source, target, f"restart of {topic}") as (clusters, state):
+        mirror = flow.naming.target_topic(topic)
+        here, there = clusters.network.run(lambda: _both(flow, clusters, topic, mirror))
+        known = state.pairs.get(mirror)
+        if known is not None and known.source_topic != topic:
+            known = None
+        done = Restarted(source_topic=topic, target_topic=mirror, how="nothing to do")
+        if here is None or there is None:
+            if known is None:
+                if here is None:
+                    raise UnknownName(
+                        f"topic {topic}", rule=f"isn't on {flow.source}, and flow {flow.name} doesn't know it"
+                    )
+                return done
+            return _forget(flow, clusters, target, known, done, reason, dry_run=dry_run)
+        pairs = _pairs(topic, here, mirror, there)
+        if not clusters.network.run(lambda: _is_another(flow, clusters, known, pairs)):
+            return done
+        beginnings = clusters.network.run(lambda: _beginnings(flow, clusters, pairs))
+        return _begin(flow, clusters, target, state, beginnings, done, reason, dry_run=dry_run)
+
+
+def _forget(
+    flow: Flow,
+    clusters: Clusters,
+    target: ClusterEndpoint,
+    known: KnownPair,
+    done: Restarted,
+    reason: Reason,
+    *,
+    dry_run: bool,
+) -> Restarted:
+    generation = Generation(-1)
+    if not dry_run:
+        with fenced(flow, clusters, target, reason) as generation:
+            key, value = forgotten_record(flow.name, done.target_topic, known)
+            clusters.network.run(lambda: clusters.target.append_plain(FLOWS_TOPIC, key, value))
+    return Restarted(
+        source_topic=done.source_topic,
+        target_topic=done.target_topic,
+        how="forgotten",
+        generation=generation,
+    )
+
+
+def _begin(
+    flow: Flow,
+    clusters: Clusters,
+    target: ClusterEndpoint,
+    state: FlowState,
+    beginnings: Sequence[Beginning],
+    done: Restarted,
+    reason: Reason,
+    *,
+    dry_run: bool,
+) -> Restarted:
+    """Positions first: until the pair is known with its new ids too, the topic stays parked as a whole."""
+    generation, ends = Generation(-1), dict[TopicPartition, int]()
+    if not dry_run:
+        with fenced(flow, clusters, target, reason) as generation:
+            set_to = clusters.network.run(lambda: commit_beginnings(flow, clusters, beginnings, generation))
+            ends |= {tp: int(end) for tp, end in set_to.items()}
+            first = beginnings[0].pair
+            clusters.network.run(
+                lambda: remember_pair(flow, clusters, state, first, generation, partitions=len(beginnings))
+            )
+    return Restarted(
+        source_topic=done.source_topic,
+        target_topic=done.target_topic,
+        how="begun anew",
+        beginnings=tuple(
+            (b.pair.source.partition, b.source_next, ends.get(b.pair.source, -1)) for b in beginnings
+        ),
+        generation=generation,
+    )
+
+
+async def _both(
+    flow: Flow, clusters: Clusters, topic: str, mirror: str
+) -> tuple[TopicMetadata | None, TopicMetadata | None]:
+    """The topic on both sides; None: it isn't there."""
+    found: list[TopicMetadata | None] = []
+    for alias, wire, name in (
+        (flow.source, clusters.source.wire, topic),
+        (flow.target, clusters.target.wire, mirror),
+    ):
+        described = (await wire.topics([name]))[name]
+        if described.error not in (0, Code.UNKNOWN_TOPIC_OR_PARTITION):
+            raise Unreachable(f"topic {name} of {alias}: {error_name(described.error)}")
+        found.append(None if described.error else described)
+    return found[0], found[1]
+
+
+def _pairs(topic: str, here: TopicMetadata, mirror: str, there: TopicMetadata) -> list[Pair]:
+    """Of the partitions that both have; the mirror grows in the next run, as always."""
+    return [
+        Pair(
+            source=TopicPartition(topic, partition),
+            target=TopicPartition(mirror, partition),
+            source_topic_id=here.topic_id,
+            target_topic_id=there.topic_id,
+        )
+        for partition in sorted(here.leaders.keys() & there.leaders.keys())
+    ]
+
+
+async def _is_another(flow: Flow, clusters: Clusters, known: KnownPair | None, pairs: list[Pair]) -> bool:
+    """Whether one of the two isn't the topic any more that the flow began with."""
+    ids = pairs[0].source_topic_id, pairs[0].target_topic_id
+    if known is not None and known.ids != ids:
+        return True
+    positions = await clusters.target.positions(flow.group, [p.target for p in pairs], stable=True)
+    return any(
+        isinstance(found, Position) and (found.source_topic_id, found.target_topic_id) != ids
+        for found in positions.values()
+    )
+
+
+async def _beginnings(flow: Flow, clusters: Clusters, pairs: list[Pair]) -> list[Beginning]:
+    source, partitions = clusters.source, [p.source for p in pairs]
+    ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
+    log_starts = await source.log_starts(partitions)
+    starts = await resolve_start(flow, source, partitions, ends)
+    found: list[Beginning] = []
+    for pair in pairs:
+        end, log_start = ends[pair.source], log_starts[pair.source]
+        if isinstance(log_start, Refused) or not isinstance(end, LogEnd):
+            raise Unreachable(f"offsets of {pair.source}: {end if isinstance(end, Refused) else log_start}")
+        start = starts.get(pair.source)
+        found.append(
+            Beginning(
+                pair=pair,
+                source_next=int(start.offset) if start else log_start,
+                source_epoch=start.epoch if start else -1,
+            )
+        )
+    return found

@@ -1,1 +1,0 @@
-"""What a flow keeps up besides records: topic settings, ACLs, heartbeats."""

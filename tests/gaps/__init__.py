@@ -1,0 +1,1 @@
+"""The six losses that a mirror must not step over in silence, on real brokers, for any mirror."""

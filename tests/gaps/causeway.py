@@ -1,0 +1,188 @@
+"""Causeway on the ground of gaps: parked in front of the first wrong record, then led on by its own words.
+
+What a run prints as the way out is run as it is printed, through the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from causeway.config.load import load_flows
+from causeway.core.lane_task import ParkReason
+from causeway.core.report import RunReport
+from causeway.entrypoints.cli import main
+from tests.gaps.ground import Case, GapGround, Victim, shown
+from tests.integration.inline_flow import topic_ends
+from tests.integration.spark_flow import flows_file
+from tests.mirroring import Mirror
+
+REASONS = {
+    Case.RETENTION: ParkReason.SOURCE_GAP,
+    Case.SHORTER: ParkReason.SOURCE_RECREATED,
+    Case.REGROWN: ParkReason.SOURCE_RECREATED,
+    Case.CUT: ParkReason.SOURCE_TRUNCATED,
+    Case.CUT_REGROWN: ParkReason.SOURCE_TRUNCATED,
+    Case.TARGET_DELETED: ParkReason.TARGET_RECREATED,
+}
+_COMMAND = re.compile(r"`(causeway (?:accept-gap|restart-topic|reconcile) [^`]*)`")
+
+
+class GapFailed(AssertionError):
+    """A gap that wasn't found, or a way out that leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    exit_code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class CommandLine:
+    """`causeway`, with flows.yaml and both clusters' connections."""
+
+    def __init__(self, ground: GapGround, file: Path) -> None:
+        self._file = file
+        self._connections = {
+            "AIRFLOW_CONN_KAFKA_SF": ground.source.connection_json(),
+            "AIRFLOW_CONN_KAFKA_NYC": ground.target.connection_json(),
+        }
+
+    def __call__(self, *arguments: str) -> Said:
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            patch.dict(os.environ, self._connections),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            exit_code = main([*arguments, "--file", str(self._file)])
+        return Said(exit_code, out.getvalue(), err.getvalue())
+
+
+class CausewayOnGaps:
+    def __init__(self, ground: GapGround, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self.ground, self._say = ground, say
+        self.name = "gaps_" + ground.witness.rpartition("-")[2]
+        file = flows_file(folder, self.name, *ground.topics)
+        flow = load_flows(file, shown_as="flows.yaml").flow(self.name)
+        self.mirror = Mirror(flow, ground.source, ground.target)
+        self.causeway = CommandLine(ground, file)
+
+    def play(self) -> list[str]:
+        """Everything that must hold; returns the commands that led on."""
+        ground = self.ground
+        ground.prepare()
+        first = self.mirror.run()
+        _must(not first.parked, f"parked before anything happened: {first.parked}")
+        ground.strike()
+        commands = self.find_all()
+        for victim, command in commands.items():
+            self._go_on(victim, command)
+        self._ends_well()
+        return list(commands.values())
+
+    def find_all(self) -> dict[str, str]:
+        """Each gap is found, by a run and by `status`, and no mirror of a victim got a record."""
+        ground = self.ground
+        before = topic_ends(ground.target)
+        report = self.mirror.run()
+        after = topic_ends(ground.target)
+        status = self.causeway("status", self.name, "--json")
+        _must(status.exit_code == 5, f"status ends with {status.exit_code}: {status.err}")
+        told = {each["source"]: each["remedy"] for each in status.json["parked"]}
+        commands: dict[str, str] = {}
+        for victim in ground.victims:
+            place, end = f"{victim.topic}-0", (victim.mirror, 0)
+            _must(before.get(end) == after.get(end), f"{victim}: {before.get(end)} became {after.get(end)}")
+            parked = _parked(report).get(place)
+            _must(parked is not None, f"{victim} wasn't found")
+            assert parked is not None
+            _must(parked["reason"] == REASONS[victim.case], f"{victim}: {parked}")
+            found = _COMMAND.search(parked["remedy"])
+            _must(found is not None, f"{victim}: no command in {parked}")
+            assert found is not None
+            commands[victim.topic] = found[1]
+            _must(found[1] in told.get(place, ""), f"{victim}: status says {told.get(place)}")
+            self._say(f"{victim.case}: {parked['facts']}")
+        witness = shown(ground.target, f"sf.{ground.witness}")
+        _must(len(witness) == 60, f"the others didn't go on: {len(witness)} of 60")
+        return commands
+
+    def _go_on(self, topic: str, command: str) -> None:
+        words = shlex.split(command)[1:]
+        dry = self.causeway(*words, "--dry-run")
+        _must(dry.exit_code == 0 and "would" in dry.out, f"{command} --dry-run: {dry}")
+        if words[0] == "accept-gap":
+            self._refuses_any_other_range(words)
+        done = self.causeway(*words)
+        _must(done.exit_code == 0, f"{command}: {done}")
+        again = self.causeway(*words)
+        _must(again.exit_code == 0, f"{command} again: {again}")
+        if "forgotten" not in done.out:
+            _must("nothing to do" in again.out, f"{command} again: {again}")
+        self._say(done.out.strip())
+
+    def _refuses_any_other_range(self, words: list[str]) -> None:
+        for place in (4, 5):
+            other = [*words[:place], str(int(words[place]) + 1), *words[place + 1 :]]
+            refused = self.causeway(*other)
+            _must(refused.exit_code == 2, f"{other}: {refused}")
+            _must(f"{words[4]} to {words[5]}" in refused.err, f"{other}: {refused}")
+
+    def _ends_well(self) -> None:
+        report = self.mirror.run()
+        _must(not report.parked and report.lag == 0, f"still parked: {report.parked}, lag {report.lag}")
+        for victim in self.ground.victims:
+            seen, wanted = shown(self.ground.target, victim.mirror), self.wanted(victim)
+            _must(seen == wanted, f"{victim}: {len(seen)} records on the mirror, not {len(wanted)}")
+        status = self.causeway("status", self.name, "--json").json
+        ledger = {(gap["source_topic"], gap["first"], gap["end"]) for gap in status["accepted_gaps"]}
+        _must(ledger == self._lost(), f"the ledger says {ledger}")
+        shown_to_people = self.causeway("status", self.name).out
+        _must(shown_to_people.count("ACCEPTED ") == len(ledger), shown_to_people)
+
+    def wanted(self, victim: Victim) -> list[str]:
+        """What the mirror has to show in the end."""
+        now = shown(self.ground.source, victim.topic)
+        match victim.case:
+            case Case.TARGET_DELETED:
+                return now
+            case Case.CUT | Case.CUT_REGROWN:
+                return victim.before + now[victim.kept :]
+            case _:
+                return victim.before + now
+
+    def _lost(self) -> set[tuple[str, int, int]]:
+        lost: set[tuple[str, int, int]] = set()
+        for victim in self.ground.victims:
+            if victim.case is Case.RETENTION:
+                lost.add((victim.topic, victim.mirrored, victim.mirrored + victim.lost))
+            elif victim.case in (Case.CUT, Case.CUT_REGROWN):
+                lost.add((victim.topic, victim.kept, victim.mirrored))
+        return lost
+
+    def close(self) -> None:
+        self.mirror.close()
+
+
+def _parked(report: RunReport) -> dict[str, dict[str, str]]:
+    return {p.source: p.parked for p in report.parked if p.parked}
+
+
+def _must(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise GapFailed(otherwise)

@@ -1,0 +1,85 @@
+"""Each of the six is found before the first wrong record, and its own words lead on; once, by a seed."""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from causeway.core.lane_task import ParkReason
+from causeway.lab.cluster import LabCluster
+from causeway.lab.record import ClusterSpec
+from tests.gaps.causeway import CausewayOnGaps
+from tests.gaps.ground import GapGround, append, cut_log, put_aside, put_back, shown
+from tests.integration.inline_flow import create_topic
+from tests.mirroring import Mirror, make_flow
+
+pytestmark = pytest.mark.integration
+SEED = int(os.environ.get("CAUSEWAY_GAPS_SEED", random.SystemRandom().randrange(1_000_000)))
+
+
+@pytest.fixture(scope="module")
+def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabCluster]:
+    """A cluster that may be stopped in the middle."""
+    cluster = LabCluster(ClusterSpec(name="sf"), tmp_path_factory.mktemp("cuttable"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def test_six_losses_are_found_in_front_of_the_first_wrong_record(
+    cuttable: LabCluster, nyc: LabCluster, tmp_path: Path
+) -> None:
+    print(f"CAUSEWAY_GAPS_SEED={SEED}")
+    played = CausewayOnGaps(GapGround(cuttable, nyc, SEED, repeats=1), tmp_path, print)
+    try:
+        commands = played.play()
+    finally:
+        played.close()
+    assert len(commands) == 6
+
+
+def test_a_source_that_comes_back_leaves_its_park_and_a_lost_tail_is_copied_again(
+    cuttable: LabCluster, nyc: LabCluster, tmp_path: Path
+) -> None:
+    name = uuid.uuid4().hex[:6]
+    there, back = f"there-{name}", f"back-{name}"
+    for cluster, topic in ((cuttable, there), (nyc, back)):
+        create_topic(cluster, topic)
+        append(cluster, topic, "first", 20)
+    forth = Mirror(make_flow(f"forth_{name}", there), cuttable, nyc)
+    reverse = Mirror(make_flow(f"reverse_{name}", back), nyc, cuttable)
+    assert (forth.run().records, reverse.run().records) == (20, 20)
+    append(nyc, back, "second", 20)
+    assert reverse.run().records == 20
+
+    cuttable.stop()
+    put_aside(cuttable, [there], tmp_path)
+    cut_log(cuttable, there, 10)
+    cut_log(cuttable, f"sf.{back}", 21)  # twenty records and a marker, then twenty more
+    cuttable.start()
+
+    (parked,) = forth.run().parked
+    assert parked.parked is not None
+    assert parked.parked["reason"] == ParkReason.SOURCE_TRUNCATED
+    assert "10 to 19" in parked.parked["facts"]
+    report = reverse.run()
+    (copied,) = report.partitions.values()
+    assert (copied.parked, copied.recopied_from) == (None, 20)
+    assert shown(cuttable, f"sf.{back}") == shown(nyc, back)
+    assert len(shown(nyc, back)) == 40
+
+    cuttable.stop()
+    put_back(cuttable, [there], tmp_path)
+    cuttable.start()
+    append(cuttable, there, "third", 5)
+
+    healed = forth.run()
+    assert (healed.parked, healed.records) == ([], 5)
+    assert shown(nyc, f"sf.{there}") == shown(cuttable, there)
+    for mirror in (forth, reverse):
+        mirror.close()

@@ -1,0 +1,270 @@
+"""What a flow finds out about itself and its topics: parked with the way out, and nothing that is normal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from causeway.core.errors import BadInput, ClusterUnreachable, FlowFenced
+from causeway.core.identity import TopicPartition
+from causeway.core.lane_task import ParkReason
+from causeway.core.ports import Unreachable
+from causeway.core.report import RunReport
+from causeway.flows.adopt import adopt_partition
+from causeway.flows.by_hand import Reason
+from causeway.flows.look import look_at_flow
+from causeway.flows.reconcile import Reconciled, reconcile_partition
+from causeway.flows.restart_topic import Restarted, restart_topic
+from causeway.lab.clients import producer
+from causeway.lab.cluster import LabCluster
+from tests.gaps.ground import append, shown
+from tests.integration.inline_flow import (
+    create_topic,
+    delete_records,
+    delete_topic,
+    topic_ends,
+)
+from tests.integration.test_adopt import forget_positions
+from tests.mirroring import Mirror, make_flow
+
+pytestmark = pytest.mark.integration
+WHY = Reason(by="a test", because="it is one")
+
+
+@pytest.fixture
+def name() -> str:
+    return uuid.uuid4().hex[:8]
+
+
+@pytest.fixture
+def mirror_of(sf: LabCluster, nyc: LabCluster) -> Iterator[Callable[..., Mirror]]:
+    made: list[Mirror] = []
+
+    def make(flow: str, *topics: str, **changes: Any) -> Mirror:
+        made.append(Mirror(make_flow(flow, *topics, **changes), sf, nyc))
+        return made[-1]
+
+    yield make
+    for mirror in made:
+        mirror.close()
+
+
+def reasons(report: RunReport) -> dict[str, str]:
+    return {p.source: p.parked["reason"] for p in report.parked if p.parked}
+
+
+def reconcile(mirror: Mirror, topic: str, partition: int = 0) -> Reconciled:
+    at = TopicPartition(topic, partition)
+    return reconcile_partition(mirror.flow, mirror.source.endpoint(), mirror.target.endpoint(), at, WHY)
+
+
+def restart(mirror: Mirror, topic: str) -> Restarted:
+    return restart_topic(mirror.flow, mirror.source.endpoint(), mirror.target.endpoint(), topic, WHY)
+
+
+def fence_of(mirror: Mirror) -> Any:
+    return look_at_flow(mirror.flow, mirror.source.endpoint(), mirror.target.endpoint()).state.fence
+
+
+def test_a_flow_that_was_renamed_is_found_and_goes_on_where_the_old_one_ended(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    topic = f"renamed-{name}"
+    create_topic(sf, topic, 2)
+    append(sf, topic, "first", 20)
+    old = mirror_of(f"old_{name}", topic)
+    assert old.run().records == 20
+    delete_records(nyc, f"sf.{topic}", 21)  # not even data shows that it was mirrored
+    append(sf, topic, "second", 10)
+    new = mirror_of(f"new_{name}", topic)
+    before = topic_ends(nyc)[f"sf.{topic}", 0]
+
+    assert reasons(new.run()) == dict.fromkeys([f"{topic}-0", f"{topic}-1"], ParkReason.OTHER_FLOW)
+    assert reasons(new.run()) != {}, "looking at it makes it nobody's"
+    assert topic_ends(nyc)[f"sf.{topic}", 0] == before
+    done = [reconcile(new, topic, partition) for partition in (0, 1)]
+
+    assert [each.found.told_by for each in done] == [f"the position of flow old_{name}"] * 2
+    assert new.run().records == 10
+    assert shown(nyc, f"sf.{topic}") == shown(sf, topic)[20:]
+    with pytest.raises(FlowFenced, match=f"renamed to new_{name}"):
+        old.run()
+
+
+def test_behind_a_foreign_writer_a_flow_goes_on_once_it_was_reconciled(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    topic = f"foreign-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "ours", 20)
+    mirror = mirror_of(f"foreign_{name}", topic)
+    mirror.run()
+    append(nyc, f"sf.{topic}", "theirs", 3)
+    append(sf, topic, "more", 10)
+
+    assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.FOREIGN_WRITER}
+    done = reconcile(mirror, topic)
+    assert (done.found.found, done.found.foreign) == (0, 3)
+    assert mirror.run().records == 10
+    seen, ours = shown(nyc, f"sf.{topic}"), shown(sf, topic)
+    assert [value for value in seen if not value.startswith("theirs")] == ours
+    assert reconcile(mirror, topic).adopted is None, "again: nothing to do"
+
+
+def test_a_position_that_neither_group_nor_map_knows_is_found_by_the_records(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    topic = f"lost-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 30)
+    mirror = mirror_of(f"lost_{name}", topic, source=f"sf{name}")  # a map of its own, to be lost
+    mirror.run()
+    append(sf, topic, "second", 10)
+    forget_positions(nyc, mirror.flow.group)
+    delete_topic(nyc, mirror.flow.map_topic)
+
+    assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.POSITION_LOST}
+    done = reconcile(mirror, topic)
+    assert done.found.told_by == "the target's last records"
+    assert done.adopted is not None
+    assert done.adopted.source_offset == 30
+    assert mirror.run().records == 10
+    assert shown(nyc, f"sf.{topic}") == shown(sf, topic)
+
+
+def test_where_the_records_do_not_tell_nothing_is_guessed(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    topic = f"untold-{name}"
+    create_topic(sf, topic)
+    create_topic(nyc, f"sf.{topic}")
+    append(sf, topic, "ours", 10)
+    append(nyc, f"sf.{topic}", "theirs", 10)
+    mirror = mirror_of(f"untold_{name}", topic)
+    assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.FOREIGN_DATA}
+    with pytest.raises(BadInput, match="10 records are nowhere in the source"):
+        reconcile(mirror, topic)
+    assert fence_of(mirror) is None
+
+
+def test_a_deleted_source_parks_until_a_person_ends_the_matter(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    gone, stays = f"gone-{name}", f"stays-{name}"
+    for topic in (gone, stays):
+        create_topic(sf, topic)
+        append(sf, topic, "first", 10)
+    mirror = mirror_of(f"deleted_{name}", f".*-{name}")
+    mirror.run()
+    delete_topic(sf, gone)
+    append(sf, stays, "second", 5)
+
+    report = mirror.run()
+    assert reasons(report) == {f"{gone}-0": ParkReason.SOURCE_DELETED}
+    assert report.records == 5
+    assert restart(mirror, gone).how == "forgotten"
+    assert reasons(mirror.run()) == {}
+    assert len(shown(nyc, f"sf.{gone}")) == 10, "the mirror stays"
+
+    create_topic(sf, gone)
+    append(sf, gone, "anew", 4)
+    assert reasons(mirror.run()) == {f"{gone}-0": ParkReason.SOURCE_RECREATED}
+    assert restart(mirror, gone).how == "begun anew"
+    assert restart(mirror, gone).how == "nothing to do"
+    assert mirror.run().records == 4
+    assert shown(nyc, f"sf.{gone}")[10:] == shown(sf, gone)
+
+
+def test_a_deleted_target_that_is_forgotten_is_made_again_by_the_next_run(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    topic = f"remade-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 10)
+    mirror = mirror_of(f"remade_{name}", topic)
+    mirror.run()
+    delete_topic(nyc, f"sf.{topic}")
+    create_topic(nyc, f"sf.{topic}")
+    assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.TARGET_RECREATED}
+    assert restart(mirror, topic).how == "begun anew"
+    assert mirror.run().records == 10
+    assert shown(nyc, f"sf.{topic}") == shown(sf, topic)
+
+
+def test_what_is_normal_is_not_reported_as_anything(
+    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+) -> None:
+    """The target's own retention, past all that was mirrored; markers and aborts at the source's end."""
+    topic = f"normal-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 10)
+    mirror = mirror_of(f"normal_{name}", topic)
+    mirror.run()
+    delete_records(nyc, f"sf.{topic}", topic_ends(nyc)[f"sf.{topic}", 0][1])
+    writer = producer(sf.endpoint(), transactional_id=f"normal-{name}")
+    writer.init_transactions(30)
+    for keep in (True, False, False):
+        writer.begin_transaction()
+        writer.produce(topic, b"in a transaction", partition=0)
+        writer.flush(30)
+        if keep:
+            writer.commit_transaction(30)
+        else:
+            writer.abort_transaction(30)
+
+    report = mirror.run()
+
+    assert (reasons(report), report.records, report.lag) == ({}, 1, 0)
+    assert shown(nyc, f"sf.{topic}") == ["in a transaction"]
+    delete_records(sf, topic, topic_ends(sf)[topic, 0][1])  # behind the mirror: nothing is lost
+    again = mirror.run()
+    assert (reasons(again), again.records, again.lag) == ({}, 0, 0)
+    view = look_at_flow(mirror.flow, sf.endpoint(), nyc.endpoint())
+    assert (view.plan.parked, view.plan.later) == ({}, {})
+
+
+def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
+    sf: LabCluster,
+    nyc: LabCluster,
+    mirror_of: Callable[..., Mirror],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = f"stopped-{name}"
+    create_topic(sf, topic)
+    create_topic(nyc, f"sf.{topic}")
+    append(sf, topic, "first", 3)
+    mirror = mirror_of(f"stopped_{name}", topic)
+
+    async def strike(_: object, clusters: Any, *__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, in the middle of the loop
+        await clusters.network.sleep(30)
+
+    def adopt() -> None:
+        at = TopicPartition(topic, 0)
+        adopt_partition(mirror.flow, sf.endpoint(), nyc.endpoint(), at, 1, by="a test", because="it is one")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("causeway.flows.adopt.commit_beginnings", strike)
+        with pytest.raises(KeyboardInterrupt):
+            adopt()
+        assert fence_of(mirror) is None
+
+        async def unreachable(*_: object) -> None:
+            raise Unreachable("the target went away too")
+
+        broken.setattr("causeway.flows.by_hand._OwnFence.lower", unreachable)
+        with pytest.raises(KeyboardInterrupt, match=f"causeway lift stopped_{name}"):
+            adopt()
+    assert fence_of(mirror) is not None
+    with monkeypatch.context() as broken:
+        broken.setattr("causeway.flows.by_hand._OwnFence.lower", unreachable)
+        with pytest.raises(ClusterUnreachable, match=f"causeway lift stopped_{name}"):
+            adopt()
+    adopt()
+    assert fence_of(mirror) is not None, "that one was left by another command: only a lift opens it"

@@ -1,0 +1,41 @@
+"""Which offsets are lost, and where a partition goes on once a person has said so."""
+
+import pytest
+
+from causeway.core.gaps import GapKind, gap_parked, uncopied_gap, unsaid_gap
+from causeway.core.identity import TopicPartition
+from causeway.core.lane_task import ParkReason
+
+ORDERS = TopicPartition("orders", 3)
+
+
+@pytest.mark.parametrize("log_start", [0, 106, 107])
+def test_a_log_that_begins_in_front_of_the_position_has_lost_nothing_that_is_needed(log_start):
+    assert uncopied_gap(ORDERS, 107, log_start) is None
+
+
+def test_what_is_gone_before_it_was_copied_is_passed():
+    gap = uncopied_gap(ORDERS, 107, 200)
+    assert (gap.kind, gap.first, gap.end, gap.goes_on_at) == (GapKind.UNCOPIED, 107, 200, 200)
+
+
+@pytest.mark.parametrize("kept_to", [107, 900])
+def test_a_log_that_is_the_same_up_to_the_position_has_said_nothing_else(kept_to):
+    assert unsaid_gap(ORDERS, 107, kept_to) is None
+
+
+def test_what_was_cut_behind_the_mirror_is_read_from_where_the_log_is_another_one():
+    gap = unsaid_gap(ORDERS, 107, 60)
+    assert (gap.kind, gap.first, gap.end, gap.goes_on_at) == (GapKind.UNSAID, 60, 107, 60)
+    assert unsaid_gap(ORDERS, 107, 60, log_start=80).goes_on_at == 80
+
+
+def test_each_kind_parks_with_the_range_and_the_exact_command():
+    uncopied = gap_parked("f", uncopied_gap(ORDERS, 107, 200), "seen so")
+    assert uncopied.reason is ParkReason.SOURCE_GAP
+    assert uncopied.facts.startswith("offsets 107 to 199 of orders-3 are gone")
+    assert uncopied.facts.endswith("seen so")
+    assert uncopied.remedy.startswith('`causeway accept-gap f orders 3 107 200 --because "..."`')
+    unsaid = gap_parked("f", unsaid_gap(ORDERS, 107, 60), "seen so")
+    assert unsaid.reason is ParkReason.SOURCE_TRUNCATED
+    assert '`causeway accept-gap f orders 3 60 107 --because "..."`' in unsaid.remedy
