@@ -31,7 +31,7 @@ from tests.bench.peers.wire_limit import WireLimit, limit_seconds
 from tests.bench.slow_line import LineOutcome, line_table, measure_slow_line
 from tests.bench.stage import Stage
 from tests.bench.table import Outcome, plain_text
-from tests.bench.turn import Measurement, TurnFailed, take_turn
+from tests.bench.turn import Measurement, StoodStill, TurnFailed, take_turn
 from tests.bench.workloads import LINE, WORKLOADS, Workload, chosen, split_names
 
 Say = Callable[[str], None]
@@ -77,10 +77,18 @@ class Bench:
         limits: list[float] = []
         turns: list[Measurement] = []
         idleness: list[Idleness] = []
+        still: list[StoodStill] = []
         for number in range(self.rounds):
             order = (limit, *self.contenders) if number % 2 == 0 else (*reversed(self.contenders), limit)
             for contender in order:
-                scene, found = self._turn(stage, folder, contender, idleness)
+                try:
+                    scene, found = self._turn(stage, folder, contender, idleness)
+                except StoodStill as standstill:
+                    if isinstance(contender, CausewayOnSpark):
+                        raise
+                    self.say(f"{work.name}: {standstill}")
+                    still.append(standstill)
+                    continue
                 if isinstance(contender, WireLimit):
                     limits.append(limit_seconds(scene))
                 else:
@@ -91,6 +99,7 @@ class Bench:
             limit_seconds=tuple(limits),
             turns=tuple(turns),
             idleness=tuple(idleness),
+            stood_still=tuple(still),
         )
 
     def _turn(
@@ -112,7 +121,11 @@ class Bench:
             folder=folder / f"turn-{self._turns}",
         )
         scene.folder.mkdir()
-        found = take_turn(contender, scene)
+        try:
+            found = take_turn(contender, scene)
+        except StoodStill:
+            stage.sweep()
+            raise
         what = "warm-up" if is_warm_up else contender.name
         self.say(
             f"{stage.workload.name}: {what}: {found.records_per_second:,.0f} records/s, "

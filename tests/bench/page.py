@@ -45,6 +45,7 @@ def raw(outcomes: Sequence[Outcome], line: LineOutcome | None) -> str:
                 "limit_seconds": outcome.limit_seconds,
                 "turns": [turn.as_dict() for turn in outcome.turns],
                 "idleness": [asdict(each) for each in outcome.idleness],
+                "stood_still": [str(each) for each in outcome.stood_still],
             }
             for outcome in outcomes
         ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tests.bench.idle import Idleness
-from tests.bench.turn import Measurement
+from tests.bench.turn import Measurement, StoodStill
 from tests.bench.workloads import Workload
 
 YARDSTICK = "MirrorMaker 2, tuned"
@@ -25,6 +25,7 @@ class Outcome:
     limit_seconds: tuple[float, ...]
     turns: tuple[Measurement, ...]
     idleness: tuple[Idleness, ...] = ()
+    stood_still: tuple[StoodStill, ...] = ()
 
     def contenders(self) -> list[str]:
         return list(dict.fromkeys(turn.contender for turn in self.turns))
@@ -165,7 +166,17 @@ def _by_kind(found: dict[str, float], how: str) -> str:
 
 def markdown(outcome: Outcome) -> str:
     lines = [HEAD, ("---",) * len(HEAD), *_lines(outcome)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return table + "".join(f"\n{line}\n" for line in standstills(outcome))
+
+
+def standstills(outcome: Outcome) -> list[str]:
+    """Turns that have no numbers: whoever stood still was killed after two minutes without a record."""
+    return [
+        f"{each.contender} stood still in one turn, at {each.records:,} of {outcome.workload.records:,} "
+        f"records ({each.why}, tried again without end), and was killed; its other turns are in the table."
+        for each in outcome.stood_still
+    ]
 
 
 def plain_text(outcome: Outcome) -> str:
@@ -179,4 +190,4 @@ def plain_text(outcome: Outcome) -> str:
         ).rstrip()
         + "\n"
         for line in lines
-    )
+    ) + "".join(f"{line}\n" for line in standstills(outcome))

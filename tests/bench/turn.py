@@ -7,6 +7,7 @@ when a `read_committed` reader could read it: whoever writes in transactions get
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import time
@@ -23,11 +24,20 @@ _METER = Path(__file__).with_name("meter.py")
 _SAMPLE_SECONDS = 0.2
 _QUIET_SECONDS = 3.0
 _LONGEST_SECONDS = 1_800.0
+_STILL_SECONDS = 120.0
 _MANY_PARTITIONS = 100
 
 
 class TurnFailed(Exception):
     """A contender didn't copy everything, or ended as it shouldn't."""
+
+
+class StoodStill(TurnFailed):
+    """Nothing came any more, for longer than any contender ever pauses; killed."""
+
+    def __init__(self, contender: str, records: int, why: str) -> None:
+        super().__init__(f"{contender} stood still at {records:,} records: {why}")
+        self.contender, self.records, self.why = contender, records, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +143,8 @@ def _watch(run: Started, launch: Launch, gauge: Gauge, sight: _Sight, scene: Sce
             return
         if not launch.ends_by_itself and _is_complete(sight, scene, now):
             return
+        if not over and now - max(sight.last_at, sight.began) > _STILL_SECONDS:
+            raise StoodStill(run.name, sight.last_count, _last_error(run))
         if over or now - sight.began > _LONGEST_SECONDS:
             raise TurnFailed(f"{run.name} stopped at {sight.last_count:,} records; {_tail(run)}")
         time.sleep(pause)
@@ -192,6 +204,11 @@ def _measurement(
         largest_bytes_by_kind=account.largest_bytes_by_kind(),
         idle_cpu_per_second=idle,
     )
+
+
+def _last_error(run: Started) -> str:
+    errors = re.findall(r"Error: ([A-Z_]+)", run.output())
+    return errors[-1] if errors else "its log says no error"
 
 
 def _tail(run: Started) -> str:

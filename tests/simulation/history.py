@@ -110,6 +110,7 @@ class Mirror:
         self.foreign_at: int | None = None
         self.was_cut = False
         """Lost its tail; no position has been committed since that agrees with it."""
+        self.has_been_cut = False
         self.position_when_cut: Position | None = None
         self.settled_at: Position | None = None
         """The position when records were committed that it may not know yet."""
@@ -159,10 +160,27 @@ class Mirror:
             if found is not None:
                 places[number] = found + 1
                 self.last_source = self.history.branches[number][found].offset
+        if not places and self._begins_here(record):
+            places = self._anywhere(record)
         if not places:
             raise Broken(self._complaint(record))
         self._places = places
         self.sources[record.offset] = self.last_source
+
+    def _begins_here(self, record: Record) -> bool:
+        """Of a log that was cut: an abort hid what the cut had left of a transaction, and retention took it
+        before anybody could look. The first record that is left is where readers begin."""
+        start = self.log.start
+        return self.has_been_cut and start > 0 and not any(start <= at < record.offset for at in self.sources)
+
+    def _anywhere(self, record: Record) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for number, place in self._places.items():
+            entries = self.history.branches[number]
+            at = next((i for i in range(place, len(entries)) if same(entries[i].record, record)), None)
+            if at is not None:
+                found[number], self.last_source = at + 1, entries[at].offset
+        return found
 
     def _complaint(self, record: Record) -> str:
         wanted = [

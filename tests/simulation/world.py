@@ -108,7 +108,7 @@ class World:
 
     def _target_cut(self, tp: TopicPartition, end: int) -> None:
         if tp in self.mirrors:
-            self.mirrors[tp].was_cut = True
+            self.mirrors[tp].was_cut = self.mirrors[tp].has_been_cut = True
             self.mirrors[tp].position_when_cut = self.position_of(tp)
             self.mirrors[tp].read_on()
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import google_crc32c
 
@@ -69,18 +68,19 @@ class CorruptBatch(ProtocolFault):
         return type(self), (self.base_offset, self.reason)  # errors travel from Spark's workers
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHead:
+class BatchHead(NamedTuple):
     """What a batch says of itself. Of magic 0 and 1: one outer message, whatever it wraps.
 
     A compressed old message has the offset of its *last* record, and says nothing of the others: there
-    `base_offset` is that offset and `record_count` is 1. `next_offset` is right for every magic.
+    `base_offset` is that offset and `record_count` is 1. `next_offset` is right for every magic. A tuple,
+    because one is made for every batch that crosses, with the fields in the header's own order.
     """
 
     base_offset: int
-    size_bytes: int
+    length: int
     leader_epoch: int
     magic: int
+    crc: int
     attributes: int
     last_offset_delta: int
     base_timestamp: int
@@ -89,6 +89,10 @@ class BatchHead:
     producer_epoch: int
     base_sequence: int
     record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.length + PREFIX_BYTES
 
     @property
     def last_offset(self) -> int:
@@ -149,7 +153,7 @@ def parse_head(batch: memoryview) -> BatchHead:
     :raises CorruptBatch: a field holds what it can't.
     """
     head = _parse_v2_head(batch) if batch[_MAGIC_AT] == 2 else _parse_old_head(batch)
-    if head.base_offset < 0 or head.next_offset > _INT64_MAX:
+    if not 0 <= head.base_offset <= _INT64_MAX - head.last_offset_delta - 1:
         raise CorruptBatch(head.base_offset, "an offset is out of range")
     if head.attributes & CODEC_MASK > (Codec.ZSTD if head.magic == 2 else Codec.LZ4):
         raise CorruptBatch(
@@ -159,51 +163,27 @@ def parse_head(batch: memoryview) -> BatchHead:
 
 
 def _parse_v2_head(batch: memoryview) -> BatchHead:
-    (
-        base_offset,
-        length,
-        leader_epoch,
-        magic,
-        _,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        record_count,
-    ) = HEADER.unpack_from(batch)
-    if last_offset_delta < 0 or not 0 <= record_count <= last_offset_delta + 1:
-        raise CorruptBatch(base_offset, f"{record_count} records can't be in {last_offset_delta + 1} offsets")
-    # In order, without keywords: this runs for every batch that crosses.
-    return BatchHead(
-        base_offset,
-        length + PREFIX_BYTES,
-        leader_epoch,
-        magic,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        record_count,
-    )
+    head = BatchHead._make(HEADER.unpack_from(batch))
+    if head.last_offset_delta < 0 or not 0 <= head.record_count <= head.last_offset_delta + 1:
+        raise CorruptBatch(
+            head.base_offset, f"{head.record_count} records can't be in {head.last_offset_delta + 1} offsets"
+        )
+    return head
 
 
 def _parse_old_head(batch: memoryview) -> BatchHead:
     magic = batch[_MAGIC_AT]
     base_offset, length = _PREFIX.unpack_from(batch)
+    (crc,) = _CRC.unpack_from(batch, _OLD_CRC_AT)
     # Magic 0 has no timestamp type; the other bits mean nothing before magic 2.
     attributes = batch[_OLD_ATTRIBUTES_AT] & (CODEC_MASK | LOG_APPEND_TIME_BIT if magic else CODEC_MASK)
     timestamp = _V1_HEADER.unpack_from(batch)[-1] if magic else NO_TIMESTAMP
     return BatchHead(
         base_offset=base_offset,
-        size_bytes=length + PREFIX_BYTES,
+        length=length,
         leader_epoch=-1,
         magic=magic,
+        crc=crc,
         attributes=attributes,
         last_offset_delta=0,
         base_timestamp=timestamp,
@@ -218,13 +198,11 @@ def _parse_old_head(batch: memoryview) -> BatchHead:
 def check_crc(batch: memoryview, head: BatchHead) -> None:
     """:raises CorruptBatch: the bytes aren't those that were written."""
     if head.magic == 2:
-        (told,) = _CRC.unpack_from(batch, _CRC_AT)
         found = google_crc32c.value(bytes(batch[_CRC_FROM:]))
     else:
-        (told,) = _CRC.unpack_from(batch, _OLD_CRC_AT)
         found = zlib.crc32(batch[_OLD_CRC_FROM:])
-    if found != told:
-        raise CorruptBatch(head.base_offset, f"its checksum is {found:#010x}, written was {told:#010x}")
+    if found != head.crc:
+        raise CorruptBatch(head.base_offset, f"its checksum is {found:#010x}, written was {head.crc:#010x}")
 
 
 def rebase(batch: memoryview, *, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.bench.idle import Idleness
 from tests.bench.page import raw, write_page
 from tests.bench.slow_line import LineOutcome, LineTurn
 from tests.bench.table import YARDSTICK, Outcome, markdown, plain_text, rows
-from tests.bench.turn import Measurement
+from tests.bench.turn import Measurement, StoodStill
 from tests.bench.workloads import LINE, WORKLOADS, Workload, chosen
 
 WORK = WORKLOADS[0]  # 5,000,000 records of 100 B: 0.5 GB
@@ -154,3 +155,13 @@ def test_the_page_holds_every_part_and_the_raw_numbers_lie_beside_it(tmp_path: P
     told = json.loads(page.with_suffix(".json").read_text())
     assert told == json.loads(raw([OUTCOME], line))
     assert [turn["records_per_second"] for turn in told["outcomes"][0]["turns"]][1:3] == [500_000, 400_000]
+
+
+def test_who_stood_still_is_told_under_the_table_and_not_counted() -> None:
+    still = StoodStill(YARDSTICK, 4_999_000, "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    outcome = replace(OUTCOME, stood_still=(still,))
+    for text in (markdown(outcome), plain_text(outcome)):
+        assert f"{YARDSTICK} stood still in one turn, at 4,999,000 of 5,000,000 records" in text
+    assert rows(outcome) == rows(OUTCOME)
+    alone = replace(outcome, turns=tuple(t for t in outcome.turns if t.contender != YARDSTICK))
+    assert {row.ratio for row in rows(alone)} == {None}

@@ -56,7 +56,8 @@ def test_every_field_of_a_head_is_read_from_its_place():
         attributes=0x1B, last_delta=4, base_timestamp=11, max_timestamp=22, producer=(33, 44, 55), count=3
     )
     head, batch = only(data)
-    assert head == BatchHead(500, len(data), 7, 2, 0x1B, 4, 11, 22, 33, 44, 55, 3)
+    assert head == BatchHead(500, len(data) - 12, 7, 2, head.crc, 0x1B, 4, 11, 22, 33, 44, 55, 3)
+    assert head.size_bytes == len(data)
     assert (head.last_offset, head.next_offset, head.codec) == (504, 505, Codec.LZ4)
     assert head.is_transactional
     assert head.is_log_append_time
@@ -114,11 +115,16 @@ def test_old_messages_have_heads_too():
     plain = struct.pack(">qiIbbqii", 3, 24, 0, 1, 0x08, 1234, -1, 2) + b"ab"
     oldest = struct.pack(">qiIbbii", 4, 15, 0, 0, 0x09, -1, 1) + b"a"
     (one, _), (zero, _) = split_batches(plain + oldest)
-    assert one == BatchHead(3, 36, -1, 1, 0x08, 0, 1234, 1234, -1, -1, -1, 1)
-    assert zero == BatchHead(4, 27, -1, 0, Codec.GZIP, 0, -1, -1, -1, -1, -1, 1)
+    assert one == BatchHead(3, 24, -1, 1, 0, 0x08, 0, 1234, 1234, -1, -1, -1, 1)
+    assert zero == BatchHead(4, 15, -1, 0, 0, Codec.GZIP, 0, -1, -1, -1, -1, -1, 1)
     assert not zero.is_log_append_time  # magic 0 had no such bit
     with pytest.raises(CorruptBatch, match="magic 1 has no codec number 4"):
         list(split_batches(plain[:17] + b"\x04" + plain[18:]))
+
+
+def told_in(data: bytes | bytearray) -> int:
+    (crc,) = struct.unpack_from(">I", data, 17)
+    return int(crc)
 
 
 def test_a_changed_byte_behind_the_checksum_is_noticed():
@@ -128,7 +134,7 @@ def test_a_changed_byte_behind_the_checksum_is_noticed():
         changed = bytearray(data)
         changed[position] ^= 1
         with pytest.raises(CorruptBatch, match="at offset = 500: its checksum is 0x"):
-            check_crc(memoryview(changed), parse_head(memoryview(data)))
+            check_crc(memoryview(changed), parse_head(memoryview(data))._replace(crc=told_in(changed)))
 
 
 def test_rebasing_changes_the_address_and_nothing_else():
@@ -137,7 +143,8 @@ def test_rebasing_changes_the_address_and_nothing_else():
     assert isinstance(ours, bytearray)
     head, batch = only(bytes(ours))
     check_crc(batch, head)
-    assert head == BatchHead(0, len(data), -1, 2, 0x10 | Codec.ZSTD, 9, 5, 99, 2**40, 3, 1234, 1)
+    assert head[:4] == (0, len(data) - 12, -1, 2)
+    assert head[5:] == (0x10 | Codec.ZSTD, 9, 5, 99, 2**40, 3, 1234, 1)
     assert ours[61:] == data[61:]
     assert MemoryRecords(bytes(ours)).next_batch().validate_crc()
     assert data == v2(attributes=0x4C, last_delta=9, base_timestamp=5, max_timestamp=99, producer=(9, 9, 9))
