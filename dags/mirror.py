@@ -1,4 +1,4 @@
-"""One DAG per flow of flows.yaml, `mirror__<flow>`: topics >> copy >> report >> parked.
+"""One DAG per flow of flows.yaml, `mirror__<flow>`: topics, copy, report, parked; drift and sync behind copy.
 
 Parsing reads one small file; Kafka and Spark are touched only when tasks run. A mistake in the file shows
 on Airflow's page as this file's import error, with line, field, rule and way out.
@@ -19,6 +19,7 @@ from causeway.config.load import load_flows
 from causeway.entrypoints import airflow_tasks
 from causeway.entrypoints.airflow_copy import CopyOperator
 from causeway.entrypoints.airflow_form import flow_document, run_form
+from causeway.entrypoints.airflow_upkeep import upkeep_tasks
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
@@ -56,6 +57,7 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
         parked = task(task_id="parked")(airflow_tasks.fail_if_parked)
         topics(flow=name, flows_file=str(FLOWS_FILE)) >> copy
         parked(report(copy.output))
+        upkeep_tasks(flow, str(FLOWS_FILE), copy, retried)
     return dag
 
 

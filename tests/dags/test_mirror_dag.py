@@ -38,7 +38,7 @@ flows:
 
 Load = Callable[..., Any]
 
-ORDER = ["topics", "copy", "report", "parked"]
+ORDER = ["topics", "copy", "report", "parked", "drift", "sync"]
 
 
 @pytest.fixture
@@ -73,7 +73,30 @@ def test_tasks_follow_one_another(load_dags: Load) -> None:
     for dag in load_dags().dags.values():
         assert set(dag.task_dict) == set(ORDER)
         downstream = {name: dag.task_dict[name].downstream_task_ids for name in ORDER}
-        assert downstream == {"topics": {"copy"}, "copy": {"report"}, "report": {"parked"}, "parked": set()}
+        assert downstream == {
+            "topics": {"copy"},
+            "copy": {"report", "drift"},
+            "report": {"parked"},
+            "parked": set(),
+            "drift": {"sync"},
+            "sync": set(),
+        }
+
+
+@pytest.mark.parametrize(
+    ("keys", "beside"),
+    [
+        ("sync.topic.configs.enabled: false", set()),
+        ("sync.topic.configs.enabled: false\n    sync.topic.acls.enabled: true", {"drift", "sync"}),
+        ("emit.heartbeats.enabled: true", {"drift", "sync", "heartbeat"}),
+    ],
+)
+def test_what_isnt_kept_up_has_no_task(load_dags: Load, keys: str, beside: set[str]) -> None:
+    dag = load_dags(FLOWS.replace("    pool: mirrors\n", f"    {keys}\n")).dags["mirror__sf_to_nyc"]
+    assert set(dag.task_dict) - {"topics", "copy", "report", "parked"} == beside
+    if "heartbeat" in beside:
+        heartbeat = dag.task_dict["heartbeat"]
+        assert (heartbeat.upstream_task_ids, heartbeat.downstream_task_ids) == (set(), set())
 
 
 def test_settings_are_those_of_the_file(load_dags: Load) -> None:
@@ -83,7 +106,7 @@ def test_settings_are_those_of_the_file(load_dags: Load) -> None:
     assert (mirror.schedule, dags["mirror__nyc_to_sf"].schedule) == ("@continuous", "*/5 * * * *")
     assert {task.pool for task in mirror.tasks} == {"mirrors"}
     retries = {name: mirror.task_dict[name].retries for name in ORDER}
-    assert retries == {"topics": 5, "copy": 5, "report": 0, "parked": 0}
+    assert retries == {"topics": 5, "copy": 5, "report": 0, "parked": 0, "drift": 5, "sync": 5}
     assert mirror.task_dict["copy"].retry_delay == timedelta(seconds=45)
     assert mirror.tags == {"mirror", "sf", "nyc"}
 
@@ -91,7 +114,8 @@ def test_settings_are_those_of_the_file(load_dags: Load) -> None:
 def test_the_report_updates_the_asset_of_the_flow(load_dags: Load) -> None:
     dag = load_dags().dags["mirror__sf_to_nyc"]
     outlets = {name: [asset.name for asset in dag.task_dict[name].outlets] for name in ORDER}
-    assert outlets == {"topics": [], "copy": [], "report": ["causeway_sf_to_nyc"], "parked": []}
+    assert outlets.pop("report") == ["causeway_sf_to_nyc"]
+    assert not any(outlets.values())
 
 
 def test_schedules_can_be_switched_off(load_dags: Load) -> None:

@@ -41,11 +41,11 @@ def look(guarded: Guarded, *, read_only: bool = False) -> Diagnosis:
 def give_doctor_its_rights(guarded: Guarded) -> list[NeededRight]:
     rights = list(doctor_rights(guarded.flow))
     for right in rights:
-        guarded.give(_on_cluster(right))
+        guarded.give(on_cluster(right))
     return rights
 
 
-def _on_cluster(right: NeededRight) -> NeededRight:
+def on_cluster(right: NeededRight) -> NeededRight:
     """The lab wants the name that Kafka has for the cluster as a whole."""
     return replace(right, name="kafka-cluster") if right.resource == "cluster" else right
 
@@ -88,7 +88,7 @@ def test_each_of_doctors_rights_is_needed(guarded: Guarded, example: NeededRight
     rights = give_doctor_its_rights(guarded)
     guarded.runs.run()
     right = rights[list(doctor_rights(mirror_of("some_flow", "orders"))).index(example)]
-    with guarded.without(_on_cluster(right)):
+    with guarded.without(on_cluster(right)):
         diagnosis = look(guarded)
     assert right.command(f"User:{guarded.user}") in "\n".join(red(diagnosis))
     assert diagnosis.exit_code == 0, "no flow needs it"
@@ -120,9 +120,9 @@ def test_each_missing_right_of_the_flow_is_named_with_its_grant(
 
 
 def excess(guarded: Guarded, right: NeededRight) -> Finding:
-    guarded.give(_on_cluster(right))
+    guarded.give(on_cluster(right))
     diagnosis = look(guarded, read_only=True)
-    guarded.take(_on_cluster(right))
+    guarded.take(on_cluster(right))
     (finding,) = [each for each in of(diagnosis, "rights in excess") if each.result is not Result.PASSED]
     assert diagnosis.exit_code == 0
     return finding

@@ -143,6 +143,16 @@ class TestPrepare:
         assert "replication factor" in outcome.refused[0].reason.lower()
         assert f"sf.{orders}" not in partitions(target)
 
+    def test_the_sources_replication_factor_is_asked_for_and_made(
+        self, source: ClusterAdmin, target: ClusterAdmin, topic_name: TopicName
+    ) -> None:
+        orders = topic_name("orders")
+        create(source, orders)
+        followed = dataclasses.replace(flow(orders), replication_factor="source")
+        (made,) = prepare_topics(followed, source, target, frozenset()).created
+        assert made.replication_factor == 1
+        assert target.number_of_brokers() == 1
+
     def test_one_bad_topic_does_not_stop_the_others(
         self, source: ClusterAdmin, target: ClusterAdmin, topic_name: TopicName
     ) -> None:

@@ -2,7 +2,7 @@
 
 Plain values go in and come out; client errors leave as ours. A refusal that concerns one topic is a value
 (`create_topics` and `create_partitions` answer with a table of refusals), so that one bad topic doesn't stop
-the others; only trouble with the cluster itself is raised. Nothing here deletes or alters anything.
+the others; only trouble with the cluster itself is raised. Nothing here deletes anything.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
     TopicMetadata,
 )
@@ -64,15 +66,33 @@ class ClusterAdmin:
             described = self._client.describe_cluster(request_timeout=REQUEST_SECONDS).result()
         return str(described.cluster_id)
 
+    def number_of_brokers(self) -> int:
+        """Those that are up: as many replicas as a new topic can have."""
+        with mapped(cluster=self.endpoint, operation="Describe"):
+            return len(self._client.list_topics(timeout=REQUEST_SECONDS).brokers)
+
     def topics(self) -> tuple[TopicFacts, ...]:
         """All topics that this user may see, internal ones too, by name; without their settings."""
         return tuple(
-            TopicFacts(name, len(topic.partitions), is_internal=is_internal(name))
+            TopicFacts(
+                name, len(topic.partitions), is_internal=is_internal(name), replicas=_most_replicas(topic)
+            )
             for name, topic in sorted(self._metadata().items())
             if topic.error is None or topic.partitions
         )
 
-    def topic_settings(self, topics: Collection[str]) -> dict[str, tuple[TopicSetting, ...] | CausewayError]:
+    def newest_timestamps(self, topics: Collection[str]) -> dict[str, int]:
+        """The newest record's time of each topic's first partition, where there is a record."""
+        newest = OffsetSpec.max_timestamp()
+        with mapped(cluster=self.endpoint, operation="Describe"):
+            asked = {TopicPartition(topic, 0): newest for topic in topics}
+            answers = self._client.list_offsets(asked, request_timeout=REQUEST_SECONDS) if asked else {}
+            found = {place.topic: answer.result().timestamp for place, answer in answers.items()}
+        return {topic: int(time_ms) for topic, time_ms in found.items() if time_ms >= 0}
+
+    def topic_settings(
+        self, topics: Collection[str], *, with_defaults: bool = False
+    ) -> dict[str, tuple[TopicSetting, ...] | CausewayError]:
         """What each topic's settings are and who set them, less Kafka's own defaults; one request for all."""
         if not topics:
             return {}
@@ -84,8 +104,32 @@ class ClusterAdmin:
             error = self._error_of(answer, resource.name, "DescribeConfigs")
             if error and error.retriable:
                 raise error
-            found[resource.name] = error or _settings(answer.result().values())
+            found[resource.name] = error or _settings(answer.result().values(), with_defaults=with_defaults)
         return found
+
+    def alter_settings(
+        self, changes: Mapping[str, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> dict[str, CausewayError]:
+        """Set topics' settings, or (None) delete what was set; the refused topics with their reasons.
+
+        Incremental: what isn't named stays. Of one topic the broker takes all or nothing.
+        """
+        if not changes:
+            return {}
+        resources = [
+            ConfigResource(
+                ResourceType.TOPIC,
+                topic,
+                incremental_configs=[_alteration(name, value) for name, value in settings.items()],
+            )
+            for topic, settings in changes.items()
+        ]
+        with mapped(cluster=self.endpoint, operation="AlterConfigs"):
+            answers = self._client.incremental_alter_configs(
+                resources, request_timeout=REQUEST_SECONDS, validate_only=validate_only
+            )
+        by_topic = {resource.name: answer for resource, answer in answers.items()}
+        return self._refusals(by_topic, "AlterConfigs", KafkaErrorCode.NONE)[0]
 
     def create_topics(
         self, plans: Collection[NewTopicPlan], *, validate_only: bool = False
@@ -191,9 +235,16 @@ class ClusterAdmin:
         }
 
 
-def _settings(entries: Iterable[ConfigEntry]) -> tuple[TopicSetting, ...]:
+def _alteration(name: str, value: str | None) -> ConfigEntry:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(name, value, incremental_operation=operation)
+
+
+def _settings(entries: Iterable[ConfigEntry], *, with_defaults: bool) -> tuple[TopicSetting, ...]:
     settings = (_setting(entry) for entry in entries)
-    return tuple(setting for setting in settings if setting.source is not SettingSource.DEFAULT)
+    return tuple(
+        setting for setting in settings if with_defaults or setting.source is not SettingSource.DEFAULT
+    )
 
 
 def _setting(entry: ConfigEntry) -> TopicSetting:
@@ -204,6 +255,10 @@ def _setting(entry: ConfigEntry) -> TopicSetting:
         is_read_only=bool(entry.is_read_only),
         is_sensitive=bool(entry.is_sensitive),
     )
+
+
+def _most_replicas(topic: TopicMetadata) -> int:
+    return max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
 
 
 def _led_partitions(topic: TopicMetadata | None) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from causeway.config.cycles import check_cycles
 from causeway.config.document import Document, FieldPath
 from causeway.config.model import FileModel, FlowModel
+from causeway.config.naming import check_naming
 from causeway.config.refusal import suggestion
 from causeway.core.errors import ConfigError
-from causeway.core.topic_filter import TopicFilter
 
 _NAME = re.compile(r"[a-z0-9_]{1,60}", re.ASCII)
-_LITERAL = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SECRET_KEY = re.compile(r"passw|secret|token|jaas|passphrase|pem$|credential|private|keytab", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"-----BEGIN|://[^/\s]*:[^@\s]*@|password\s*=", re.IGNORECASE)
 
@@ -65,9 +65,31 @@ def _as_name(text: str) -> str:
 def check_flows(model: FileModel, document: Document) -> None:
     for name, flow in model.flows.items():
         _check_clusters(name, flow, model, document)
-        _check_naming(name, flow, document)
+        check_naming(name, flow, document)
         _check_times(name, flow, document)
-    _check_cycles(model.flows, document)
+    check_cycles(model.flows, document)
+    _check_heartbeats(model.flows, document)
+
+
+def mirrors_heartbeats(flow: FlowModel) -> bool:
+    """A flow that writes them also carries them, unless it is told not to."""
+    return flow.emit_heartbeats if flow.mirror_heartbeats is None else flow.mirror_heartbeats
+
+
+def _check_heartbeats(flows: Mapping[str, FlowModel], document: Document) -> None:
+    """A source has one topic of heartbeats: two flows between the same clusters would write one mirror."""
+    carriers: dict[tuple[str, str], str] = {}
+    for name, flow in flows.items():
+        if not mirrors_heartbeats(flow):
+            continue
+        first = carriers.setdefault((flow.source, flow.target), name)
+        if first != name:
+            raise ConfigError(
+                document.place(("flows", name, "heartbeats.replication.enabled")),
+                value="true" if flow.mirror_heartbeats else "(as emit.heartbeats.enabled)",
+                rule=f"{first} carries the heartbeats of {flow.source} to {flow.target} already",
+                remedy="write heartbeats.replication.enabled: false in one of them",
+            )
 
 
 def _check_clusters(name: str, flow: FlowModel, model: FileModel, document: Document) -> None:
@@ -92,30 +114,6 @@ def _check_clusters(name: str, flow: FlowModel, model: FileModel, document: Docu
         )
 
 
-def _check_naming(name: str, flow: FlowModel, document: Document) -> None:
-    key = "replication.policy.separator"
-    place = document.place(("flows", name, key))
-    if flow.policy == "identity" and "separator" in flow.model_fields_set:
-        raise ConfigError(
-            place, value=flow.separator, rule="does nothing with identity naming", remedy="remove it"
-        )
-    for alias in (flow.source, flow.target):
-        if flow.policy == "prefix" and flow.separator in alias:
-            raise ConfigError(
-                place,
-                value=flow.separator,
-                rule=f"is part of the alias {alias}: prefixes couldn't be told apart, nor cycles seen",
-                remedy='write "."',
-            )
-    if flow.replication_factor == 0:
-        raise ConfigError(
-            document.place(("flows", name, "replication.factor")),
-            value=0,
-            rule="must be 1 or more, or -1 for the target's own default",
-            remedy="write -1",
-        )
-
-
 def _check_times(name: str, flow: FlowModel, document: Document) -> None:
     if flow.follow and flow.schedule not in (None, "@continuous"):
         raise ConfigError(
@@ -124,39 +122,3 @@ def _check_times(name: str, flow: FlowModel, document: Document) -> None:
             rule=f"runs again at once, and schedule says {flow.schedule}",
             remedy="remove one of the two",
         )
-
-
-def _check_cycles(flows: Mapping[str, FlowModel], document: Document) -> None:
-    """Identity naming keeps no trace of where a record came from: a cycle would copy it forever."""
-    plain = {name: flow for name, flow in flows.items() if flow.policy == "identity"}
-    for name in plain:
-        for cycle in _cycles_from(name, (name,), plain):
-            if not _shares_no_topic([plain[member] for member in cycle]):
-                raise ConfigError(
-                    document.place(("flows", name, "replication.policy")),
-                    value="identity",
-                    rule=f"{' -> '.join((*cycle, name))} is a cycle: records would go round forever",
-                    remedy="use prefix in one of them, or list in one only names that the others don't copy",
-                )
-
-
-def _cycles_from(
-    first: str, path: tuple[str, ...], flows: Mapping[str, FlowModel]
-) -> Iterator[tuple[str, ...]]:
-    end = flows[path[-1]].target
-    for name, flow in flows.items():
-        if flow.source != end:
-            continue
-        if name == first:
-            yield path
-        elif name not in path:
-            yield from _cycles_from(first, (*path, name), flows)
-
-
-def _shares_no_topic(cycle: list[FlowModel]) -> bool:
-    """Provable only when one of the flows lists plain names, none of which all the others copy."""
-    filters = [TopicFilter(tuple(flow.topics), tuple(flow.topics_exclude)) for flow in cycle]
-    for chosen in filters:
-        if all(_LITERAL.fullmatch(text) for text in chosen.include):
-            return not any(all(other.matches(topic) for other in filters) for topic in chosen.include)
-    return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from causeway.config.document import Document, FieldPath
 from causeway.config.mirror_maker import INSTEAD
-from causeway.config.model import ClusterModel, FileModel, FlowModel, known_keys
+from causeway.config.model import ClusterModel, FileModel, FlowModel, RuleModel, known_keys
 from causeway.config.refusal import Refusal, suggestion
 from causeway.core.errors import ConfigError
 
@@ -31,6 +31,8 @@ _EXAMPLES = {
     "connection": "write connection: kafka_sf, the id of an Airflow connection",
     "source": "write source: and a cluster's alias",
     "target": "write target: and a cluster's alias",
+    "from": 'write {from: "orders-(.*)", to: "eu.orders-$1"}',
+    "to": 'write {from: "orders-(.*)", to: "eu.orders-$1"}',
     "clusters": "write clusters: and under it sf: {connection: kafka_sf}",
     "flows": "write flows: and under it a flow with source and target",
 }
@@ -112,7 +114,9 @@ def _unknown_key(field: FieldPath, place: str) -> ConfigError:
     return ConfigError(place, rule=f"is no key of {holder}", remedy=suggestion(key, known_keys(model)))
 
 
-def _holder(field: FieldPath) -> tuple[str, type[ClusterModel | FlowModel | FileModel]]:
+def _holder(field: FieldPath) -> tuple[str, type[ClusterModel | FlowModel | FileModel | RuleModel]]:
     if len(field) == 1:
         return "this file", FileModel
+    if "replication.policy.rules" in field[:-1]:
+        return "a mapping rule", RuleModel
     return ("a flow", FlowModel) if field[0] == "flows" else ("a cluster", ClusterModel)

@@ -12,14 +12,14 @@ from types import MappingProxyType
 
 from pydantic import ValidationError
 
-from causeway.config.crosscheck import check_flows, check_names, check_no_secrets
+from causeway.config.crosscheck import check_flows, check_names, check_no_secrets, mirrors_heartbeats
 from causeway.config.deployment import ClusterReference, Deployment, FlowGroups, FlowSchedule
 from causeway.config.document import Document, read_document
 from causeway.config.explain import explain
 from causeway.config.model import FileModel, FlowModel
+from causeway.config.naming import naming_of
 from causeway.config.schedule import CONTINUOUS
-from causeway.core.flow import CopyLimits, Flow
-from causeway.core.naming import IdentityNaming, NamingPolicy, PrefixNaming
+from causeway.core.flow import CopyLimits, Flow, Upkeep
 from causeway.core.topic_filter import TopicFilter
 
 
@@ -60,7 +60,7 @@ def _flow(name: str, model: FlowModel) -> Flow:
         source=model.source,
         target=model.target,
         topics=TopicFilter(tuple(model.topics), tuple(model.topics_exclude)),
-        naming=_naming(model),
+        naming=naming_of(model),
         start=model.start,
         lanes=model.lanes,
         replication_factor=None if model.replication_factor == -1 else model.replication_factor,
@@ -71,13 +71,18 @@ def _flow(name: str, model: FlowModel) -> Flow:
             fetch_bytes=min(model.transaction_bytes, CopyLimits().fetch_bytes),
         ),
         settle=model.settle,
+        upkeep=_upkeep(model),
     )
 
 
-def _naming(model: FlowModel) -> NamingPolicy:
-    if model.policy == "identity":
-        return IdentityNaming()
-    return PrefixNaming(model.source, model.separator)
+def _upkeep(model: FlowModel) -> Upkeep:
+    return Upkeep(
+        sync_settings=model.sync_settings,
+        use_defaults_from=model.use_defaults_from,
+        sync_acls=model.sync_acls,
+        emit_heartbeats=model.emit_heartbeats,
+        mirror_heartbeats=mirrors_heartbeats(model),
+    )
 
 
 def _schedule(model: FlowModel) -> FlowSchedule:

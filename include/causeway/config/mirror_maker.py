@@ -4,13 +4,14 @@ from __future__ import annotations
 
 _EVERY_ROUND = "each round looks for new topics and partitions by itself; remove it"
 _NOT_YET = "Causeway doesn't do this yet; remove it"
+_EVERY_RUN = "a task of each run of the DAG does it; remove it"
 _CONNECTION = "how to reach a cluster belongs in its Airflow connection's extra"
 
 INSTEAD = {
     "enabled": "a flow that shouldn't run is paused in Airflow; remove it",
     "source.cluster.alias": "write source: and the cluster's alias",
     "target.cluster.alias": "write target: and the cluster's alias",
-    "replication.policy.class": "write replication.policy: prefix or identity",
+    "replication.policy.class": "write replication.policy: prefix, identity or rules",
     "topics.blacklist": "write topics.exclude",
     "groups.blacklist": "write groups.exclude",
     "config.properties.blacklist": "write config.properties.exclude",
@@ -24,17 +25,12 @@ INSTEAD = {
     "refresh.groups.enabled": _NOT_YET,
     "refresh.groups.interval.seconds": _NOT_YET,
     "sync.group.offsets.interval.seconds": _NOT_YET,
-    "sync.topic.configs.enabled": _NOT_YET,
-    "sync.topic.configs.interval.seconds": _NOT_YET,
-    "sync.topic.acls.enabled": _NOT_YET,
-    "sync.topic.acls.interval.seconds": _NOT_YET,
+    "sync.topic.configs.interval.seconds": _EVERY_RUN,
+    "sync.topic.acls.interval.seconds": _EVERY_RUN,
     "emit.checkpoints.enabled": _NOT_YET,
     "emit.checkpoints.interval.seconds": _NOT_YET,
-    "emit.heartbeats.enabled": _NOT_YET,
-    "emit.heartbeats.interval.seconds": _NOT_YET,
+    "emit.heartbeats.interval.seconds": _EVERY_RUN,
     "emit.offset-syncs.enabled": _NOT_YET,
-    "heartbeats.replication.enabled": _NOT_YET,
-    "use.defaults.from": _NOT_YET,
     "bootstrap.servers": _CONNECTION,
     "security.protocol": _CONNECTION,
 }

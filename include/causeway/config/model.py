@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from causeway.config.refusal import Refusal
 from causeway.config.schedule import check_schedule
@@ -55,6 +55,16 @@ def _start(value: object) -> Start:
     return Start("timestamp", parse_instant_ms(str(value)))
 
 
+def _factor(value: object) -> int | Literal["source"]:
+    if value == "source":
+        return "source"
+    if type(value) is not int:
+        raise Refusal("must be a whole number or source", "write -1 for the target's own default")
+    if not -1 <= value <= 32767 or value == 0:
+        raise Refusal("must be 1 to 32767, or -1 for the target's own default", "write -1")
+    return value
+
+
 def _separator(text: str) -> str:
     if not text or not is_legal(f"a{text}b") or any(character.isalnum() for character in text):
         raise Refusal("must be made of ., _ and - only", "write the default, a dot in quotes")
@@ -85,6 +95,11 @@ class ClusterModel(_Strict):
     insecure: bool = False
 
 
+class RuleModel(_Strict):
+    pattern: Pattern = Field(alias="from")
+    to: Annotated[str, Field(min_length=1, max_length=300)]
+
+
 class FlowModel(_Strict):
     source: str
     target: str
@@ -93,16 +108,26 @@ class FlowModel(_Strict):
     groups: list[Pattern] = [".*"]
     groups_exclude: list[Pattern] = Field(default=list(DEFAULT_GROUPS_EXCLUDE), alias="groups.exclude")
     sync_group_offsets: bool = Field(default=False, alias="sync.group.offsets.enabled")
-    policy: Literal["prefix", "identity"] = Field(default="prefix", alias="replication.policy")
+    policy: Literal["prefix", "identity", "rules"] = Field(default="prefix", alias="replication.policy")
+    rules: list[RuleModel] = Field(default=[], alias="replication.policy.rules")
     separator: Annotated[str, Field(max_length=10), AfterValidator(_separator)] = Field(
         default=".", alias="replication.policy.separator"
     )
     # MirrorMaker 2 creates topics with 2 replicas whatever the target's owner chose. -1 (its word too) is
     # the target's own default, and ours: a mirror must not weaken what it lands on.
-    replication_factor: Annotated[int, Field(ge=-1, le=32767)] = Field(default=-1, alias="replication.factor")
+    replication_factor: Annotated[int | Literal["source"], PlainValidator(_factor)] = Field(
+        default=-1, alias="replication.factor"
+    )
     config_exclude: list[Pattern] = Field(
         default=list(DEFAULT_CONFIG_EXCLUDE), alias="config.properties.exclude"
     )
+    sync_settings: bool = Field(default=True, alias="sync.topic.configs.enabled")
+    use_defaults_from: Literal["target", "source"] = Field(default="target", alias="use.defaults.from")
+    # MirrorMaker 2 has both of these on. ACLs need the right to alter the whole target, and heartbeats one to
+    # write on the source: here somebody has to ask for them.
+    sync_acls: bool = Field(default=False, alias="sync.topic.acls.enabled")
+    emit_heartbeats: bool = Field(default=False, alias="emit.heartbeats.enabled")
+    mirror_heartbeats: bool | None = Field(default=None, alias="heartbeats.replication.enabled")
     start: Annotated[Start, BeforeValidator(_start)] = Start("earliest")
     lanes: Annotated[int, Field(ge=1, le=1000)] = 16
     transaction_bytes: Annotated[SizeBytes, Field(ge=64 << 10, le=1 << 30)] = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from causeway.core.naming import NamingPolicy
+from causeway.core.naming import NamingPolicy, PrefixNaming, is_heartbeats
 from causeway.core.topic_filter import TopicFilter
 
 MEBIBYTE = 1 << 20
@@ -39,6 +39,20 @@ class CopyLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What a flow keeps up besides records. Each has a task of its own, and rights of its own."""
+
+    sync_settings: bool = False
+    use_defaults_from: Literal["target", "source"] = "target"
+    """Where a setting gets its value that is at its default on the source."""
+    sync_acls: bool = False
+    emit_heartbeats: bool = False
+    """Write them to the source."""
+    mirror_heartbeats: bool = False
+    """Carry them over, whatever the filter says: the source's own and those that arrive there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     name: str
     source: str
@@ -47,12 +61,14 @@ class Flow:
     naming: NamingPolicy
     start: Start
     lanes: int
-    replication_factor: int | None
-    """For topics that Causeway creates; None: the target broker's default."""
+    replication_factor: int | Literal["source"] | None
+    """For topics that Causeway creates; "source": as many as the source's topic; None: the target
+    broker's default."""
     config_properties_exclude: tuple[str, ...]
     limits: CopyLimits
     settle: bool = False
     """Keep what a dead worker left open, where it is proved right, so that default readers see no repeats."""
+    upkeep: Upkeep = Upkeep()
 
     @property
     def group(self) -> str:
@@ -67,6 +83,15 @@ class Flow:
     def maintenance_id(self) -> str:
         """The transactional id of whoever keeps the map small: one at a time, beside the lanes."""
         return f"causeway.{self.name}.map"
+
+    @property
+    def own_replication_factor(self) -> int | None:
+        """Of the flow's own topics, which have no source; None: the target broker's default."""
+        return None if self.replication_factor == "source" else self.replication_factor
+
+    def mirrors_heartbeats(self, topic: str) -> bool:
+        separator = self.naming.separator if isinstance(self.naming, PrefixNaming) else "."
+        return self.upkeep.mirror_heartbeats and is_heartbeats(topic, separator)
 
     @property
     def map_topic(self) -> str:

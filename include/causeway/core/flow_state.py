@@ -26,13 +26,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
+from causeway.core.acl_ledger import as_value, parse_value
+from causeway.core.acls import Acl
 from causeway.core.errors import ProtocolFault
 from causeway.core.gap_ledger import AcceptedGap, parse_accepted
 from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters"]
+_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters", "acls"]
 _PairKind = Literal["pairs", "adopted", "forgotten", "gap"]
 Kind = _TurnKind | _PairKind
 
@@ -113,6 +115,8 @@ class FlowState:
     """By their names, in the order in which they were accepted."""
     source_cluster_id: str | None = None
     target_cluster_id: str | None = None
+    acls: dict[str, frozenset[Acl]] = field(default_factory=dict)
+    """Created by this flow on the target, by pattern of topics (`core/acl_ledger.py`)."""
 
     @property
     def running(self) -> Run | None:
@@ -159,10 +163,8 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
         case "gap":
             return _with_gap(state, parse_accepted(value))
-        case "clusters":
-            return replace(
-                state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"])
-            )
+        case "acls" | "clusters":
+            return _with_acls(state, value) if kind == "acls" else _with_clusters(state, value)
         case _:
             raise ProtocolFault(
                 f"record {record.offset} of the flows topic",
@@ -213,6 +215,15 @@ def _with_lift(state: FlowState, value: dict[str, object], generation: Generatio
     if state.fence is None or state.fence.generation != _int(value["lifts"]):
         return state  # the fence that it names doesn't stand any more
     return replace(state, generation=generation, fence=None)
+
+
+def _with_acls(state: FlowState, value: dict[str, object]) -> FlowState:
+    pattern, acls = parse_value(value)
+    return replace(state, acls={**state.acls, pattern: acls})
+
+
+def _with_clusters(state: FlowState, value: dict[str, object]) -> FlowState:
+    return replace(state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"]))
 
 
 def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) -> FlowState:
@@ -317,6 +328,12 @@ def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
 
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
     return _record("clusters", flow, {"source": source, "target": target})
+
+
+def acls_record(flow: str, pattern: str, acls: frozenset[Acl]) -> tuple[bytes, bytes]:
+    """All that the flow has created on that pattern of topics, and that stands."""
+    key, body = _record("acls", flow, as_value(pattern, acls))
+    return key + f"/{pattern}".encode(), body
 
 
 def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from causeway.core.pattern_syntax import Characters, Choice, Node, PatternError, Repeat, parse_pattern
+from causeway.core.pattern_syntax import Characters, Choice, Group, Node, PatternError, Repeat, parse_pattern
 
 MOST_STATES = 2000
 _MOST_REMEMBERED = 20_000
@@ -67,6 +67,8 @@ class _Automaton:
                 return end
             case Repeat():
                 return self._repeat(node, start)
+            case Group():
+                return self.build(node.part, start)
         for part in node.parts:
             start = self.build(part, start)
         return start

@@ -54,9 +54,19 @@ class Repeat:
     part: Node
     least: int
     most: int | None
+    is_lazy: bool = False
+    """The same names match; a group inside or behind it may hold something else."""
 
 
-Node = Characters | Sequence | Choice | Repeat
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`( )`, numbered by where it opens, from 1; what it matched is `$1` of a mapping rule."""
+
+    part: Node
+    number: int
+
+
+Node = Characters | Sequence | Choice | Repeat | Group
 _ANY = Characters((("\n", "\n"),), is_negated=True)
 
 
@@ -76,7 +86,7 @@ class _Reader:
     """Recursive descent; `_at` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._at, self._depth = text, 0, 0
+        self._text, self._at, self._depth, self._groups = text, 0, 0, 0
 
     def whole(self) -> Node:
         node = self._choice()
@@ -143,6 +153,7 @@ class _Reader:
         return f'a glob? as a regular expression it is "{meant}"'
 
     def _group(self, start: int) -> Node:
+        number = None
         if self._next() == "?":
             if not self._text.startswith("?:", self._at):
                 raise self._error(
@@ -151,6 +162,9 @@ class _Reader:
                     at=start,
                 )
             self._at += 2
+        else:
+            self._groups += 1
+            number = self._groups
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._error(
@@ -161,7 +175,7 @@ class _Reader:
             raise self._error("this ( is never closed", "close it or escape it: \\(", at=start)
         self._at += 1
         self._depth -= 1
-        return node
+        return node if number is None else Group(node, number)
 
     def _escape(self, start: int) -> Characters:
         character = self._next()
@@ -219,11 +233,11 @@ class _Reader:
             least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[character]
         else:
             return part
-        if self._next() == "?":  # lazy: the same names match
-            self._at += 1
+        is_lazy = self._next() == "?"
+        self._at += is_lazy
         if (after := self._next()) and after in "*+?{":
             raise self._error(f"{after} repeats a repetition", "put the inner one into ( )", at=start + 1)
-        return Repeat(part, least, most)
+        return Repeat(part, least, most, is_lazy)
 
     def _counts(self) -> tuple[int, int | None]:
         found = _COUNT.match(self._text, self._at)

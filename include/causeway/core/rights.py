@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Literal
 
 from causeway.core.flow import Flow
-from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
+from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
 
 
 class Operation(IntEnum):
@@ -76,7 +76,10 @@ def _acl_command(
 
 
 def needed_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight, ...]:
-    """The least that lets `flow` mirror these topics of its source; nothing in it can be left out."""
+    """The least that lets `flow` mirror these topics of its source; nothing in it can be left out.
+
+    What it keeps up besides needs more: see `upkeep_rights`.
+    """
     topics = sorted(source_topics)
     return (*_on_source(topics), *_on_mirrors(flow, topics), *_on_own_things(flow))
 
@@ -95,8 +98,6 @@ def _on_source(topics: list[str]) -> list[NeededRight]:
 
 def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
     """One prefix covers all mirrors; names that stay as they are have to be named one by one."""
-    is_prefix = isinstance(flow.naming, PrefixNaming)
-    names = [flow.naming.target_topic("")] if is_prefix else [flow.naming.target_topic(t) for t in topics]
     uses = [
         (Operation.CREATE, "make the mirrors"),
         (Operation.WRITE, "append to them"),
@@ -105,6 +106,13 @@ def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
     ]
     if flow.settle:
         uses.append((Operation.DESCRIBE_CONFIGS, "see that they aren't compacted, and may be settled"))
+    return _of_mirrors(flow, topics, uses)
+
+
+def _of_mirrors(flow: Flow, topics: list[str], uses: Iterable[tuple[Operation, str]]) -> list[NeededRight]:
+    is_prefix = isinstance(flow.naming, PrefixNaming)
+    names = [flow.naming.target_topic("")] if is_prefix else [flow.naming.target_topic(t) for t in topics]
+    uses = list(uses)
     return [
         NeededRight(
             side="target", resource="topic", name=name, operation=operation, why=why, is_prefix=is_prefix
@@ -144,4 +152,44 @@ def _on_own_things(flow: Flow) -> list[NeededRight]:
             why="claim the lanes, one transactional id each",
             is_prefix=True,
         ),
+    ]
+
+
+def upkeep_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight, ...]:
+    """What the flow needs besides for what it is told to keep up; the copy needs none of it."""
+    topics = sorted(source_topics)
+    return (
+        *(_for_settings(flow, topics) if flow.upkeep.sync_settings else ()),
+        *(_for_acls() if flow.upkeep.sync_acls else ()),
+        *(_for_heartbeats() if flow.upkeep.emit_heartbeats else ()),
+    )
+
+
+def _for_settings(flow: Flow, topics: list[str]) -> list[NeededRight]:
+    """AlterConfigs brings DescribeConfigs with it; on the source the flow may read settings anyhow."""
+    return _of_mirrors(
+        flow, topics, [(Operation.ALTER_CONFIGS, "compare their settings, and make them as on the source")]
+    )
+
+
+def _for_acls() -> list[NeededRight]:
+    """Alter brings Describe with it."""
+    uses: tuple[tuple[Side, Operation, str], ...] = (
+        ("source", Operation.DESCRIBE, "read the ACLs of topics"),
+        ("target", Operation.ALTER, "add ACLs, and remove those that are gone from the source"),
+    )
+    return [
+        NeededRight(side=side, resource="cluster", name="", operation=operation, why=why)
+        for side, operation, why in uses
+    ]
+
+
+def _for_heartbeats() -> list[NeededRight]:
+    uses = (
+        (Operation.CREATE, "make the topic of heartbeats"),
+        (Operation.WRITE, "write heartbeats"),
+    )
+    return [
+        NeededRight(side="source", resource="topic", name=HEARTBEATS_TOPIC, operation=operation, why=why)
+        for operation, why in uses
     ]

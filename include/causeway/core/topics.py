@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from causeway.core.flow import Flow
-from causeway.core.naming import is_internal, is_legal
+from causeway.core.naming import ADD_A_RULE, NO_RULE, is_internal, is_legal
+from causeway.core.pattern import compiled
 
 MAX_NAME_CHARACTERS = 249
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -61,6 +62,8 @@ class TopicFacts:
     partitions: int
     settings: tuple[TopicSetting, ...] = ()
     is_internal: bool = False
+    replicas: int = 0
+    """Of its best replicated partition; 0: not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,13 @@ def plan_topics(
     source_topics: Collection[TopicFacts],
     target_topics: Collection[TopicFacts],
     known_target_topics: Collection[str],
+    *,
+    target_brokers: int | None = None,
 ) -> TopicPlan:
-    """Decide for every topic of the source; `known_target_topics` are those that the flow has written to."""
+    """Decide for every topic of the source; `known_target_topics` are those that the flow has written to.
+
+    `target_brokers`: how many could hold a replica; None: not asked, and the broker's word will tell.
+    """
     matched, refused, notes = _matched(flow, source_topics)
     named, unfit_names = _named(flow, matched)
     partitions_on_target = {topic.name: topic.partitions for topic in target_topics}
@@ -126,7 +134,11 @@ def plan_topics(
         existing = partitions_on_target.get(target)
         if existing is None:
             if target not in known_target_topics:  # one that was written and is gone is never made again
-                to_create.append(_new_topic(flow, target, topic))
+                new = _new_topic(flow, target, topic)
+                if target_brokers is not None and (new.replication_factor or 1) > target_brokers:
+                    refused.append(_too_many_replicas(flow, topic, new, target_brokers))
+                    continue
+                to_create.append(new)
         elif existing < topic.partitions:
             if target not in known_target_topics:
                 refused.append(_too_few_partitions(flow, topic, target, existing))
@@ -165,7 +177,7 @@ def settings_to_carry(
     settings: Iterable[TopicSetting], exclude: Iterable[str]
 ) -> tuple[tuple[str, str], ...]:
     """What a new topic on the target takes over from its source; `exclude` are full regular expressions."""
-    patterns = [re.compile(pattern) for pattern in exclude]
+    patterns = [compiled(pattern) for pattern in exclude]
     return tuple(
         sorted(
             (setting.name, setting.value)
@@ -174,9 +186,14 @@ def settings_to_carry(
             and setting.value is not None
             and not setting.is_read_only
             and not setting.is_sensitive
-            and not any(pattern.fullmatch(setting.name) for pattern in patterns)
+            and not any(pattern.matches(setting.name) for pattern in patterns)
         )
     )
+
+
+def is_wanted(flow: Flow, topic: str) -> bool:
+    """Whether the flow's filter asks for it; whether it may cross is another matter."""
+    return flow.topics.matches(topic) or flow.mirrors_heartbeats(topic)
 
 
 def _matched(
@@ -186,7 +203,7 @@ def _matched(
     refused: list[RefusedTopic] = []
     skipped: dict[str, list[str]] = defaultdict(list)
     for topic in sorted(source_topics, key=lambda each: each.name):
-        if not flow.topics.matches(topic.name):
+        if not is_wanted(flow, topic.name):
             continue
         reason = _never_crosses(flow, topic)
         if not reason:
@@ -232,12 +249,15 @@ def _named(
 ) -> tuple[list[tuple[str, TopicFacts]], list[RefusedTopic]]:
     """Each topic with its target name, less those whose name is illegal or wanted by another topic too."""
     by_target: dict[str, list[TopicFacts]] = defaultdict(list)
-    for topic in matched:
-        by_target[flow.naming.target_topic(topic.name)].append(topic)
     named: list[tuple[str, TopicFacts]] = []
     refused: list[RefusedTopic] = []
+    for topic in matched:
+        if flow.naming.covers(topic.name):
+            by_target[flow.naming.target_topic(topic.name)].append(topic)
+        else:
+            refused.append(RefusedTopic(topic.name, NO_RULE, ADD_A_RULE))
     for target, topics in sorted(by_target.items()):
-        if not is_legal(target):
+        if not is_legal(target) or is_internal(target):
             refused += [_illegal_name(topic.name, target) for topic in topics]
         elif len(topics) > 1:
             rivals = _some([topic.name for topic in topics])
@@ -251,11 +271,12 @@ def _named(
 
 
 def _illegal_name(topic: str, target: str) -> RefusedTopic:
-    rule = (
-        f"{len(target)} characters; at most {MAX_NAME_CHARACTERS} are allowed"
-        if len(target) > MAX_NAME_CHARACTERS
-        else "only letters, digits, '.', '_' and '-' are allowed"
-    )
+    if is_legal(target):
+        rule = "names of internal topics are Kafka's, MirrorMaker 2's and Causeway's own"
+    elif len(target) > MAX_NAME_CHARACTERS:
+        rule = f"{len(target)} characters; at most {MAX_NAME_CHARACTERS} are allowed"
+    else:
+        rule = "only letters, digits, '.', '_' and '-' are allowed"
     return RefusedTopic(
         topic, f"its name on the target, {target}, is illegal: {rule}", "exclude it, or change the naming"
     )
@@ -295,7 +316,23 @@ def _new_topic(flow: Flow, target: str, topic: TopicFacts) -> NewTopicPlan:
         name=target,
         partitions=topic.partitions,
         settings=settings_to_carry(topic.settings, flow.config_properties_exclude),
-        replication_factor=flow.replication_factor,
+        replication_factor=_replication_factor(flow, topic),
+    )
+
+
+def _replication_factor(flow: Flow, topic: TopicFacts) -> int | None:
+    if flow.replication_factor == "source":
+        return topic.replicas or None
+    return flow.replication_factor
+
+
+def _too_many_replicas(flow: Flow, topic: TopicFacts, new: NewTopicPlan, brokers: int) -> RefusedTopic:
+    origin = "as on the source" if flow.replication_factor == "source" else "replication.factor"
+    return RefusedTopic(
+        topic.name,
+        f"{new.name} would have a replication factor of {new.replication_factor} ({origin}),"
+        f" and {flow.target} has {brokers} broker{'' if brokers == 1 else 's'}",
+        f"write replication.factor: {brokers}, or -1 for {flow.target}'s own default",
     )
 
 

@@ -62,5 +62,6 @@ def flow_document(flow: Flow, schedule: FlowSchedule) -> str:
 
 **topics** makes the target's topics, **copy** is one Spark application, **report** shows what it did and
 updates the asset `causeway_{flow.name}`. **parked** is red if partitions were left out: the others went
-on, and its last line says why and what to do.
+on, and its last line says why and what to do. **drift** says in what mirrors differ from their sources, and
+**sync** makes them equal, as far as flows.yaml asks for it; **heartbeat** writes one to {flow.source}.
 """

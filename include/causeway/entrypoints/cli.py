@@ -22,6 +22,7 @@ from causeway.entrypoints import flow_verbs, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
 from causeway.entrypoints.gap_verbs import add_gap_verbs
 from causeway.entrypoints.map_verbs import add_map_verbs
+from causeway.entrypoints.upkeep_verbs import add_upkeep
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
 INTERRUPTED = 130
@@ -44,7 +45,7 @@ with two real brokers on this machine:
 _EPILOG = """\
 exit codes:
   0    done
-  1    verify found a difference, translate an offset that leads nowhere
+  1    verify or drift found a difference, translate an offset that leads nowhere
   2    what a person wrote is wrong: an option, a name, a field of flows.yaml or of a connection
   3    a cluster can't be used as asked: unreachable, password, a missing right, too old
   4    somebody else has the flow: another run, a fence
@@ -189,6 +190,7 @@ def parser() -> ArgumentParser:
     add("verify", flow_verbs.verify, "compare source and target record by record, in order")
     add_doctor(add)
     add_map_verbs(add)
+    add_upkeep(add)
     _add_fences(add)
     add_gap_verbs(add)
     return root

@@ -9,7 +9,7 @@ from pathlib import Path
 from causeway.config.deployment import Deployment
 from causeway.core.errors import ConfigError
 from causeway.core.flow import Flow, Start
-from causeway.core.naming import IdentityNaming
+from causeway.core.naming import IdentityNaming, RuleNaming
 from causeway.entrypoints.project import cluster_endpoint
 from causeway.entrypoints.tables import table
 from causeway.entrypoints.verbs import Outcome
@@ -58,7 +58,7 @@ def _flow_as_dict(deployment: Deployment, flow: Flow) -> dict[str, object]:
 
 
 def _policy(flow: Flow) -> str:
-    return "identity" if isinstance(flow.naming, IdentityNaming) else "prefix"
+    return {IdentityNaming: "identity", RuleNaming: "rules"}.get(type(flow.naming), "prefix")
 
 
 def _start(start: Start) -> str:

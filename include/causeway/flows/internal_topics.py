@@ -15,8 +15,8 @@ _SOON = (("segment.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.01"))
 
 def internal_topics(flow: Flow) -> tuple[NewTopicPlan, ...]:
     return (
-        NewTopicPlan(FLOWS_TOPIC, 1, _COMPACTED + _SOON, flow.replication_factor),
-        NewTopicPlan(flow.map_topic, MAP_PARTITIONS, _COMPACTED, flow.replication_factor),
+        NewTopicPlan(FLOWS_TOPIC, 1, _COMPACTED + _SOON, flow.own_replication_factor),
+        NewTopicPlan(flow.map_topic, MAP_PARTITIONS, _COMPACTED, flow.own_replication_factor),
     )
 
 

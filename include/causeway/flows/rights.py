@@ -17,9 +17,9 @@ from causeway.core.errors import CausewayError
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC
 from causeway.core.rights import Operation
-from causeway.core.topics import MirroredTopic, TopicPlan, also_refused
+from causeway.core.topics import MirroredTopic, TopicPlan, also_refused, is_wanted
 from causeway.flows.topics import refused_topic
 
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -43,7 +43,8 @@ async def missing_topics(flow: Flow, state: FlowState, wire: Wire, topics: Topic
     """Those that aren't in the source's list though they are wished for or were mirrored before."""
     named = {name for name in flow.topics.include if _PLAIN_NAME.fullmatch(name)}
     mirrored = {pair.source_topic for pair in state.pairs.values()}
-    absent = sorted(name for name in (named | mirrored) - topics.keys() if flow.topics.matches(name))
+    named |= {HEARTBEATS_TOPIC} if flow.upkeep.mirror_heartbeats else set()
+    absent = sorted(name for name in (named | mirrored) - topics.keys() if is_wanted(flow, name))
     return await wire.topics(absent) if absent else {}
 
 

@@ -19,6 +19,7 @@ from causeway.core.topics import (
     RefusedTopic,
     TopicPlan,
     TopicSetting,
+    is_wanted,
     plan_topics,
     without,
 )
@@ -72,8 +73,9 @@ def _load_and_plan(
     new = [
         topic.name
         for topic in source_topics
-        if flow.topics.matches(topic.name)
+        if is_wanted(flow, topic.name)
         and not topic.is_internal
+        and flow.naming.covers(topic.name)
         and flow.naming.target_topic(topic.name) not in existing
     ]
     settings = source_admin.topic_settings(new)
@@ -83,7 +85,8 @@ def _load_and_plan(
         for topic in source_topics
         if topic.name not in undescribed
     ]
-    plan = plan_topics(flow, described, target_topics, known)
+    brokers = None if flow.replication_factor is None else target_admin.number_of_brokers()
+    plan = plan_topics(flow, described, target_topics, known, target_brokers=brokers)
     refused = tuple(refused_topic(name, error) for name, error in sorted(undescribed.items()))
     return replace(plan, refused=plan.refused + refused)
 

@@ -13,8 +13,8 @@ import pytest
 from causeway.config.deployment import Deployment, FlowGroups, FlowSchedule
 from causeway.config.load import load_flows
 from causeway.core.errors import UnknownName
-from causeway.core.flow import CopyLimits, Start
-from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.core.flow import CopyLimits, Start, Upkeep
+from causeway.core.naming import IdentityNaming, NamingRule, PrefixNaming, RuleNaming
 from causeway.core.rights import Operation, needed_rights
 
 SHIPPED = Path(__file__).parents[3] / "include" / "flows.yaml"
@@ -74,6 +74,10 @@ COMMENTED = {
     "transaction.max.bytes",
     "transaction.max.time",
     "settle",
+    "sync.topic.configs.enabled",
+    "use.defaults.from",
+    "sync.topic.acls.enabled",
+    "emit.heartbeats.enabled",
     "groups",
     "groups.exclude",
     "sync.group.offsets.enabled",
@@ -90,6 +94,7 @@ def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> 
     assert flow.replication_factor is None
     assert flow.limits == CopyLimits()
     assert not flow.settle
+    assert flow.upkeep == Upkeep(sync_settings=True, use_defaults_from="target")
     assert len(flow.config_properties_exclude) == 6
     assert r"min\.insync\.replicas" in flow.config_properties_exclude
     assert deployment.groups["a"] == FlowGroups(
@@ -126,6 +131,27 @@ def test_settling_is_said_per_flow_and_costs_a_look_at_the_mirrors_settings(tmp_
 
 
 @pytest.mark.parametrize(
+    ("keys", "upkeep"),
+    [
+        ("sync.topic.configs.enabled: false", Upkeep()),
+        ("use.defaults.from: source", Upkeep(sync_settings=True, use_defaults_from="source")),
+        ("sync.topic.acls.enabled: true", Upkeep(sync_settings=True, sync_acls=True)),
+        (
+            "emit.heartbeats.enabled: true",
+            Upkeep(sync_settings=True, emit_heartbeats=True, mirror_heartbeats=True),
+        ),
+        ("heartbeats.replication.enabled: true", Upkeep(sync_settings=True, mirror_heartbeats=True)),
+        (
+            "emit.heartbeats.enabled: true, heartbeats.replication.enabled: false",
+            Upkeep(sync_settings=True, emit_heartbeats=True),
+        ),
+    ],
+)
+def test_what_is_kept_up_is_said_per_flow(tmp_path: Path, keys: str, upkeep: Upkeep) -> None:
+    assert with_key(tmp_path, keys).flow("a").upkeep == upkeep
+
+
+@pytest.mark.parametrize(
     ("text", "seconds"), [("30s", 30.0), ("10m", 600.0), ("2h", 7200.0), ("1d", 86400.0), ("1500ms", 1.5)]
 )
 def test_durations_have_units(tmp_path: Path, text: str, seconds: float) -> None:
@@ -159,14 +185,18 @@ def test_follow_is_the_continuous_schedule(tmp_path: Path) -> None:
 
 
 def test_naming_follows_the_policy(tmp_path: Path) -> None:
-    assert with_key(tmp_path, "replication.policy: identity").flow("a").naming == IdentityNaming()
+    assert with_key(tmp_path, "replication.policy: identity").flow("a").naming == IdentityNaming("sf")
     dashed = with_key(tmp_path, "replication.policy.separator: '-'").flow("a").naming
     assert dashed.target_topic("orders") == "sf-orders"
+    rules = 'replication.policy: rules, replication.policy.rules: [{from: "orders-(.*)", to: "eu.orders-$1"}]'
+    assert with_key(tmp_path, rules).flow("a").naming == RuleNaming(
+        (NamingRule("orders-(.*)", "eu.orders-$1"),), "sf"
+    )
 
 
-@pytest.mark.parametrize(("number", "kept"), [(-1, None), (1, 1), (3, 3)])
+@pytest.mark.parametrize(("number", "kept"), [(-1, None), (1, 1), (3, 3), ("source", "source")])
 def test_replication_factor_minus_one_is_the_targets_own(
-    tmp_path: Path, number: int, kept: int | None
+    tmp_path: Path, number: object, kept: object
 ) -> None:
     assert with_key(tmp_path, f"replication.factor: {number}").flow("a").replication_factor == kept
 
@@ -190,6 +220,21 @@ def test_identity_flows_both_ways_may_share_no_topic(tmp_path: Path) -> None:
 def test_prefix_flows_both_ways_are_no_cycle(tmp_path: Path) -> None:
     deployment = loaded(tmp_path, LEAST + "  b: {source: nyc, target: sf}\n")
     assert deployment.flow("b").naming == PrefixNaming("nyc", ".")
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        "  b: {source: nyc, target: ldn}\n  c: {source: ldn, target: sf}\n",
+        "  b: {source: nyc, target: sf, replication.policy: identity, topics: [ledger, 'a\\.b']}\n",
+        "  b: {source: nyc, target: ldn, replication.policy: identity}\n  c: {source: ldn, target: nyc, "
+        "replication.policy: rules, topics: [x], replication.policy.rules: [{from: x, to: only.$0}]}\n",
+    ],
+    ids=["prefixes all the way round", "one lists names that don't come back", "a rule leads elsewhere"],
+)
+def test_circles_that_end_are_accepted(tmp_path: Path, flows: str) -> None:
+    three = LEAST.replace("flows:\n", "  ldn: {connection: kafka_ldn}\nflows:\n")
+    assert "b" in loaded(tmp_path, three + flows).flows
 
 
 def test_an_unknown_flow_has_a_nearest_name(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ ONE_KEY = [
     ("Lanes: 3", "is no key of a flow", "did you mean lanes?"),
     ("topics.blacklist: [x]", "is MirrorMaker 2's", "topics.exclude"),
     ("replication.policy.class: x.IdentityReplicationPolicy", "is MirrorMaker 2's", "replication.policy:"),
-    ("sync.topic.configs.enabled: true", "is MirrorMaker 2's", "doesn't do this yet"),
+    ("emit.checkpoints.enabled: true", "is MirrorMaker 2's", "doesn't do this yet"),
+    ("sync.topic.acls.interval.seconds: 600", "is MirrorMaker 2's", "each run of the DAG"),
+    ("use.defaults.from: both", "must be target or source", "one of these"),
     ("bootstrap.servers: 'host:9092'", "is MirrorMaker 2's", "Airflow connection"),
     ("on: 1", "is no key of a flow", "known:"),
     ("topics: orders", "must be a list", "[orders"),
@@ -107,13 +109,16 @@ ONE_KEY = [
     ("follow: yes", "must be true or false", "without quotes"),
     ("sync.group.offsets.enabled: no", "must be true or false", "without quotes"),
     ("sync.group.offsets.enabled: 1", "must be true or false", "without quotes"),
-    ("replication.policy: Identity", "must be prefix or identity", "one of these"),
+    ("replication.policy: Identity", "must be prefix, identity or rules", "one of these"),
     ("replication.policy.separator: ''", "must be made of ., _ and - only", "dot"),
     ("replication.policy.separator: '/'", "must be made of ., _ and - only", "dot"),
     ("replication.policy.separator: '...........'", "must not be longer than 10", "shorter"),
-    ("replication.factor: 0", "must be 1 or more, or -1", "write -1"),
-    ("replication.factor: -2", "must be -1 or more", "larger"),
-    ("replication.factor: 40000", "must be 32767 or less", "smaller"),
+    ("replication.factor: 0", "must be 1 to 32767, or -1", "write -1"),
+    ("replication.factor: -2", "must be 1 to 32767, or -1", "write -1"),
+    ("replication.factor: 40000", "must be 1 to 32767, or -1", "write -1"),
+    ("replication.factor: '3'", "must be a whole number or source", "write -1"),
+    ("replication.policy: rules", "needs replication.policy.rules", "orders-(.*)"),
+    ("replication.policy.rules: orders", "must be a list", ""),
     ("pool: ''", "must not be empty", "leave the key out"),
     ("pool: 7", "must be text", "quotes"),
     ("retries: 101", "must be 100 or less", "smaller"),
@@ -295,6 +300,23 @@ TWO_FIELDS = [
         "does nothing with identity naming",
     ),
     (
+        "a: {source: sf, target: nyc, replication.policy.rules: [{from: a, to: b}]}",
+        "6: flows.a.replication.policy.rules",
+        "does nothing with replication.policy: prefix",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: rules, "
+        "replication.policy.rules: [{from: a, to: a}, {from: '(b)', to: $1.$2}]}",
+        "6: flows.a.replication.policy.rules[1].to",
+        "speaks of group 2, and (b) has 1",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: rules, "
+        "replication.policy.rules: [{from: a, to: a/b}]}",
+        "6: flows.a.replication.policy.rules[0].to",
+        "holds what no topic's name may",
+    ),
+    (
         "a: {source: par_is, target: nyc, replication.policy.separator: _}",
         "6: flows.a.replication.policy.separator",
         "is part of the alias par_is",
@@ -303,6 +325,12 @@ TWO_FIELDS = [
         "a: {source: sf, target: nyc, follow: true, schedule: '@daily'}",
         "6: flows.a.follow",
         "schedule says @daily",
+    ),
+    (
+        "a: {source: sf, target: nyc, topics: [x], emit.heartbeats.enabled: true}\n"
+        "  b: {source: sf, target: nyc, topics: [y], heartbeats.replication.enabled: true}",
+        "7: flows.b.heartbeats.replication.enabled",
+        "a carries the heartbeats of sf to nyc already",
     ),
     ("a-b: {source: sf, target: nyc}", "6: flows.a-b", "a flow's name must be"),
     (
@@ -323,6 +351,24 @@ TWO_FIELDS = [
         "  c: {source: par_is, target: sf, replication.policy: identity}",
         "6: flows.a.replication.policy",
         "a -> b -> c -> a is a cycle",
+    ),
+    (
+        "a: {source: sf, target: nyc}\n  b: {source: nyc, target: sf, replication.policy: identity}",
+        "6: flows.a.replication.policy",
+        "a -> b -> a is a cycle",
+    ),
+    (
+        "a: {source: sf, target: nyc}\n  b: {source: nyc, target: sf, replication.policy.separator: '-'}",
+        "6: flows.a.replication.policy",
+        "a -> b -> a is a cycle",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: rules, topics: [orders], "
+        "replication.policy.rules: [{from: orders, to: ledger}]}\n"
+        "  b: {source: nyc, target: sf, replication.policy: rules, "
+        "replication.policy.rules: [{from: ledger, to: orders}]}",
+        "6: flows.a.replication.policy",
+        "a -> b -> a is a cycle",
     ),
 ]
 

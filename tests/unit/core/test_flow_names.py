@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from causeway.core.flow import CopyLimits, Flow, Start
-from causeway.core.naming import IdentityNaming, PrefixNaming, is_internal, is_legal
+from causeway.core.errors import UnknownName
+from causeway.core.flow import CopyLimits, Flow, Start, Upkeep
+from causeway.core.naming import (
+    IdentityNaming,
+    NamingPolicy,
+    NamingRule,
+    PrefixNaming,
+    RuleNaming,
+    is_internal,
+    is_legal,
+)
 from causeway.core.topic_filter import TopicFilter
 
 FLOW = Flow(
@@ -42,6 +53,61 @@ def test_prefixes_name_the_source_and_reveal_cycles_of_any_length() -> None:
 def test_identity_keeps_names_and_sees_no_cycle() -> None:
     assert IdentityNaming().target_topic("orders") == "orders"
     assert not IdentityNaming().comes_from("nyc.orders", "nyc")
+
+
+@pytest.mark.parametrize("naming", [IdentityNaming("sf"), RuleNaming((NamingRule("x", "y"),), "sf")])
+def test_heartbeats_have_their_way_in_their_name_whatever_the_policy(naming: NamingPolicy) -> None:
+    """As MirrorMaker 2's identity policy: it is how a circle is seen, and the number of hops."""
+    assert naming.target_topic("heartbeats") == "sf.heartbeats"
+    assert naming.target_topic("par.heartbeats") == "sf.par.heartbeats"
+    assert naming.comes_from("par.nyc.heartbeats", "nyc")
+    assert not naming.comes_from("par.heartbeats", "nyc")
+
+
+def test_heartbeats_cross_whatever_the_filter_says_if_the_flow_carries_them() -> None:
+    nothing = dataclasses.replace(FLOW, topics=TopicFilter(("orders",), (".*",)))
+    carrying = dataclasses.replace(nothing, upkeep=Upkeep(mirror_heartbeats=True))
+    for name in ("heartbeats", "par.heartbeats"):
+        assert carrying.mirrors_heartbeats(name)
+        assert not nothing.mirrors_heartbeats(name)
+    assert not carrying.mirrors_heartbeats("par-heartbeats")
+    dashed = dataclasses.replace(carrying, naming=PrefixNaming("sf", "-"))
+    assert dashed.mirrors_heartbeats("par-heartbeats")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "to", "topic", "name"),
+    [
+        ("orders-(.*)", "eu.orders-$1", "orders-2026", "eu.orders-2026"),
+        ("orders-(.*)", "eu.orders-$1", "orders-", "eu.orders-"),
+        ("orders-(.*)", "eu.orders-$1", "my-orders-1", None),
+        ("([a-z]+)-([a-z]+)", "$2.$1", "orders-eu", "eu.orders"),
+        (".*", "copy.$0", "orders", "copy.orders"),
+        ("(a)|(b)", "x$1$2", "b", "xb"),
+        ("(a)", "${1}0", "a", "a0"),
+        ("(.)" * 10, "${10}$1", "abcdefghij", "ja"),
+        ("a", "b", "a", "b"),
+    ],
+)
+def test_a_mapping_rule_names_what_it_matches_as_a_whole(
+    pattern: str, to: str, topic: str, name: str | None
+) -> None:
+    assert NamingRule(pattern, to).named(topic) == name
+
+
+def test_the_first_rule_that_matches_counts_and_the_rest_has_no_name() -> None:
+    naming = RuleNaming((NamingRule("orders-(.*)", "eu.$1"), NamingRule("orders.*", "other")))
+    assert (naming.target_topic("orders-1"), naming.target_topic("orders")) == ("eu.1", "other")
+    assert not naming.covers("trades")
+    with pytest.raises(UnknownName, match=r"topic = trades: no rule of replication.policy.rules"):
+        naming.target_topic("trades")
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "could"), [("eu.$1", "eu.x", True), ("eu.$1", "eux", False), ("$1-$2", "a-b", True)]
+)
+def test_what_a_rule_could_make(to: str, name: str, could: bool) -> None:
+    assert NamingRule("(.*)-(.*)", to).could_make(name) is could
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", ".x", "a.internal", "mm2-configs.sf-internal"])

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from causeway.core.flow import CopyLimits, Flow, Start
-from causeway.core.naming import IdentityNaming, NamingPolicy, PrefixNaming
+from causeway.core.flow import CopyLimits, Flow, Start, Upkeep
+from causeway.core.naming import IdentityNaming, NamingPolicy, NamingRule, PrefixNaming, RuleNaming
 from causeway.core.topic_filter import TopicFilter
 from causeway.core.topics import (
     Growth,
@@ -53,7 +53,10 @@ def plan(
 
 @dataclasses.dataclass(frozen=True)
 class Merging:
-    """A rules policy that forgets the region."""
+    """A policy that forgets the region."""
+
+    def covers(self, source_topic: str) -> bool:
+        return True
 
     def target_topic(self, source_topic: str) -> str:
         return source_topic.split("-", maxsplit=1)[0]
@@ -211,3 +214,77 @@ def test_the_order_of_the_clusters_answers_does_not_matter() -> None:
     forward = plan(flow(), {"a": 1, "b": 2, "c_d": 1, "c.d": 1})
     backward = plan(flow(), {"c.d": 1, "c_d": 1, "b": 2, "a": 1})
     assert forward == backward
+
+
+RULES = RuleNaming((NamingRule("orders-(.*)", "eu.orders-$1"), NamingRule("trades.*", "trades")))
+
+
+def test_mapping_rules_name_the_mirrors() -> None:
+    got = plan(flow(naming=RULES), {"orders-a": 1, "orders-b": 2})
+    assert [(pair.source, pair.target) for pair in got.mirrored] == [
+        ("orders-a", "eu.orders-a"),
+        ("orders-b", "eu.orders-b"),
+    ]
+
+
+def test_a_topic_that_no_rule_names_is_refused_with_the_way_out() -> None:
+    got = plan(flow(naming=RULES), {"clicks": 1, "orders-a": 1})
+    assert [pair.source for pair in got.mirrored] == ["orders-a"]
+    assert [(each.topic, each.reason) for each in got.refused] == [
+        ("clicks", "no rule of replication.policy.rules gives it a name on the target")
+    ]
+    assert "$0" in got.refused[0].remedy
+
+
+def test_two_topics_that_rules_lead_to_one_name_are_both_refused() -> None:
+    got = plan(flow(naming=RULES), {"trades-a": 1, "trades-b": 1})
+    assert got.mirrored == ()
+    assert all("trades-a, trades-b would all be called trades" in each.reason for each in got.refused)
+
+
+def test_names_that_rules_make_collide_by_dot_and_underscore_too() -> None:
+    rules = RuleNaming((NamingRule("a", "x.y"), NamingRule("b", "x_y")))
+    got = plan(flow(naming=rules), {"a": 1, "b": 1})
+    assert [new.name for new in got.to_create] == ["x.y"]
+    assert "x_y, differs from x.y only" in got.refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("to", "rule"),
+    [
+        ("causeway-flows.internal", "names of internal topics"),
+        ("__consumer_offsets", "names of internal topics"),
+        ("x" * 250, "at most 249"),
+        ("..", "only letters"),
+    ],
+)
+def test_a_rule_never_leads_to_a_name_that_must_not_be(to: str, rule: str) -> None:
+    got = plan(flow(naming=RuleNaming((NamingRule("orders", to),))), {"orders": 1})
+    assert (got.mirrored, got.to_create) == ((), ())
+    assert rule in got.refused[0].reason
+
+
+@pytest.mark.parametrize(("replicas", "brokers", "made"), [(3, 3, True), (3, 2, False), (0, 1, True)])
+def test_the_sources_replication_factor_is_followed_if_there_are_brokers_enough(
+    replicas: int, brokers: int, made: bool
+) -> None:
+    the_flow = dataclasses.replace(flow(), replication_factor="source")
+    got = plan_topics(the_flow, [TopicFacts("orders", 1, replicas=replicas)], [], (), target_brokers=brokers)
+    if made:
+        assert got.to_create[0].replication_factor == (replicas or None)
+    else:
+        assert (got.to_create, got.mirrored) == ((), ())
+        assert "replication factor of 3 (as on the source), and nyc has 2 brokers" in got.refused[0].reason
+
+
+def test_a_replication_factor_beyond_the_brokers_is_refused_before_it_is_tried() -> None:
+    the_flow = dataclasses.replace(flow(), replication_factor=2)
+    got = plan_topics(the_flow, [TopicFacts("orders", 1)], [], (), target_brokers=1)
+    assert got.refused[0].remedy == "write replication.factor: 1, or -1 for nyc's own default"
+
+
+def test_heartbeats_are_carried_on_and_never_back() -> None:
+    carrying = dataclasses.replace(flow("orders"), upkeep=Upkeep(mirror_heartbeats=True))
+    got = plan(carrying, {"orders": 1, "heartbeats": 1, "par.heartbeats": 1, "nyc.heartbeats": 1, "x": 1})
+    assert [pair.target for pair in got.mirrored] == ["sf.heartbeats", "sf.orders", "sf.par.heartbeats"]
+    assert "nyc.heartbeats" in got.notes[0]

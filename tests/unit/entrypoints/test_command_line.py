@@ -38,6 +38,10 @@ VERBS = [
     "reconcile",
     "translate",
     "maintain",
+    "drift",
+    "sync",
+    "heartbeat",
+    "upstreams",
     "lab up",
     "lab down",
     "lab status",
@@ -122,7 +126,9 @@ def test_a_mistake_in_the_file_is_one_line_with_file_line_and_field(
     )
 
 
-@pytest.mark.parametrize("verb", ["plan", "run", "status", "verify", "fence", "lift", "maintain"])
+@pytest.mark.parametrize(
+    "verb", ["plan", "run", "status", "verify", "fence", "lift", "drift", "sync", "heartbeat", "maintain"]
+)
 def test_an_unknown_flow_is_refused_with_the_nearest_name(
     project: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:

@@ -149,7 +149,7 @@ def _transaction_log_in_sync(view: ClusterView, made: TopicView | None) -> Findi
 
 
 def _defaults_for_new_topics(flow: Flow, view: ClusterView) -> Finding:
-    replicas = flow.replication_factor or view.least("default.replication.factor", default=1)
+    replicas = flow.own_replication_factor or view.least("default.replication.factor", default=1)
     in_sync = view.most(IN_SYNC, default=1)
     said = f"new topics get {_replicas_said(replicas)}, {IN_SYNC} is {in_sync}"
     remedy = "set replication.factor of the flow in flows.yaml"

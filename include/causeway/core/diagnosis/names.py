@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from causeway.core.diagnosis.finding import Finding, failed, passed, some, warn
 from causeway.core.errors import BadInput, UnfitTarget
 from causeway.core.flow import Flow
-from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.core.naming import IdentityNaming, PrefixNaming, RuleNaming
 from causeway.core.topics import RefusedTopic, TopicPlan
 
 CHECK_NAMES, CHECK_CLASHES = "names", "clashes"
@@ -56,11 +56,13 @@ def judge_clashes(flow: Flow, others: Iterable[Flow], targets: Collection[str]) 
         if not shared:
             continue
         remedy = f"take them out of topics of {flow.name} or of {other.name}, or use prefix naming"
-        if other.source == flow.source:
+        if other.source == flow.source and not isinstance(other.naming, RuleNaming):
             said = f"{other.name} writes {some(shared)} on {flow.target} too"
             found.append(failed(CHECK_CLASHES, flow.name, said, remedy, BadInput))
         else:
-            said = f"{other.name} writes {some(shared)} on {flow.target} too, if {other.source} has the topic"
+            said = (
+                f"{other.name} writes {some(shared)} on {flow.target} too, if {other.source} has such topics"
+            )
             found.append(warn(CHECK_CLASHES, flow.name, said, remedy))
     said = f"no other flow into {flow.target} writes the same topics"
     return found or [passed(CHECK_CLASHES, flow.name, said)]
@@ -73,6 +75,8 @@ def _would_write(other: Flow, target: str) -> bool:
         case PrefixNaming() as naming:
             prefix = naming.target_topic("")
             return target.startswith(prefix) and other.topics.matches(target.removeprefix(prefix))
+        case RuleNaming() as naming:
+            return any(rule.could_make(target) for rule in naming.rules)
     return False
 
 

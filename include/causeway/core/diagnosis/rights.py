@@ -14,7 +14,7 @@ from causeway.core.diagnosis.finding import Finding, failed, passed, some, toget
 from causeway.core.diagnosis.names import SCRATCH_PREFIX
 from causeway.core.errors import NotAuthorized
 from causeway.core.flow import Flow
-from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
+from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
 from causeway.core.rights import NeededRight, Operation, Resource, Side, grant_command, revoke_command
 
 CHECK_RIGHTS, CHECK_EXCESS, CHECK_WRITERS = "rights", "rights in excess", "other writers"
@@ -36,6 +36,8 @@ class RightsFacts:
     """Topics of the target that this user may not make; also of those that are there."""
     may_commit: bool
     may_claim: bool
+    has_heartbeats: bool = False
+    """The source has a topic of heartbeats, so nobody has to make it."""
 
 
 def judge_missing(
@@ -43,15 +45,22 @@ def judge_missing(
     facts: RightsFacts,
     views: Mapping[Side, ClusterView],
     mirrors: Mapping[str, str],
+    upkeep: Iterable[NeededRight] = (),
 ) -> list[Finding]:
-    """`mirrors`: the target name of each source topic."""
+    """`mirrors`: the target name of each source topic; `upkeep`: rights that the copy can do without."""
     found: list[Finding] = []
-    rights = list(needed)
+    rights, besides = list(needed), list(upkeep)
     for side, view in views.items():
         mine = [right for right in rights if right.side == side]
         missing = _grouped((right, _lacking(right, facts, mirrors)) for right in mine)
         found += [_missing(view, group, names, facts, mirrors) for group, names in missing]
-        if not missing:
+        wanting = _grouped(
+            (right, _lacking_for_upkeep(right, view, facts, mirrors))
+            for right in besides
+            if right.side == side
+        )
+        found += [_wanting(view, group, names) for group, names in wanting]
+        if not missing and not wanting:
             has = f"{view.principal} has all that the flow needs"
             found.append(
                 passed(
@@ -83,6 +92,28 @@ def _lacking(right: NeededRight, facts: RightsFacts, mirrors: Mapping[str, str])
         return [name for name in names if name in facts.not_creatable]
     granted = facts.source if right.side == "source" else facts.target
     return [name for name in names if _is_lacking(granted.get(name), right.operation)]
+
+
+def _lacking_for_upkeep(
+    right: NeededRight, view: ClusterView, facts: RightsFacts, mirrors: Mapping[str, str]
+) -> list[str]:
+    if right.resource == "cluster":  # who may not describe the cluster isn't told what else it may do
+        return [right.name] if view.has_authorizer and right.operation not in (view.operations or ()) else []
+    if right.side == "source" and right.operation is Operation.CREATE and facts.has_heartbeats:
+        return []
+    granted = facts.source if right.side == "source" else facts.target
+    names = list(mirrors.values()) if right.is_prefix else [right.name]
+    lacking = [n for n in names if (held := granted.get(n)) is not None and right.operation not in held]
+    return lacking if view.has_authorizer else []
+
+
+def _wanting(view: ClusterView, rights: list[NeededRight], names: list[str]) -> Finding:
+    """The copy goes on without it; what it is for fails, and says so."""
+    first = rights[0]
+    on = "the cluster" if first.resource == "cluster" else f"{first.resource} {some(names)}"
+    grants = together(right.command(view.principal) for right in rights)
+    said = f"{view.principal} lacks {first.operation.word} on {on}: {first.why}; the copy doesn't need it"
+    return warn(CHECK_RIGHTS, view.alias, said, grants)
 
 
 def _is_lacking(operations: frozenset[int] | None, operation: Operation) -> bool:
@@ -128,8 +159,34 @@ class Held:
 
 
 MEANT_FOR_SOURCES = frozenset({Operation.READ})
-MEANT_FOR_MIRRORS = frozenset({Operation.CREATE, Operation.WRITE, Operation.READ, Operation.ALTER})
 MEANT_FOR_OWN = frozenset({Operation.CREATE, Operation.WRITE, Operation.READ})
+
+
+def meant_for_mirrors(flow: Flow) -> frozenset[Operation]:
+    meant = {Operation.CREATE, Operation.WRITE, Operation.READ, Operation.ALTER}
+    return frozenset(meant | {Operation.ALTER_CONFIGS} if flow.upkeep.sync_settings else meant)
+
+
+def meant_for_target_cluster(flow: Flow) -> frozenset[Operation]:
+    return frozenset({Operation.ALTER} if flow.upkeep.sync_acls else ())
+
+
+def held_on_source(flow: Flow, granted: Granted, cluster: frozenset[int] | None) -> tuple[Held, ...]:
+    """Of all that a flow reads there, it may write its heartbeats only."""
+    writes = {HEARTBEATS_TOPIC} if flow.upkeep.emit_heartbeats else set()
+    return (
+        Held(
+            resource="topic",
+            granted={name: held for name, held in granted.items() if name not in writes},
+            meant=MEANT_FOR_SOURCES,
+        ),
+        Held(
+            resource="topic",
+            granted={name: held for name, held in granted.items() if name in writes},
+            meant=MEANT_FOR_SOURCES | {Operation.CREATE, Operation.WRITE},
+        ),
+        Held(resource="cluster", granted={"": cluster}),
+    )
 
 
 def judge_excess(view: ClusterView, held: Iterable[Held]) -> list[Finding]:

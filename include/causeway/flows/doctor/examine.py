@@ -25,13 +25,14 @@ from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_b
 from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
 from causeway.core.diagnosis.rehearsal import not_rehearsed
 from causeway.core.diagnosis.rights import (
-    MEANT_FOR_MIRRORS,
     MEANT_FOR_OWN,
-    MEANT_FOR_SOURCES,
     Held,
+    held_on_source,
     judge_excess,
     judge_missing,
     judge_writers,
+    meant_for_mirrors,
+    meant_for_target_cluster,
     settings_rights,
 )
 from causeway.core.diagnosis.topics import (
@@ -48,7 +49,7 @@ from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.rights import Operation, Side, needed_rights
+from causeway.core.rights import Operation, Side, needed_rights, upkeep_rights
 from causeway.flows.clusters import Clusters
 from causeway.flows.doctor.look import (
     SettingsSeen,
@@ -152,17 +153,15 @@ class _Examination:
         flow, views = self._flow, self._views
         creation = creation_trouble(flow, seen, ClusterAdmin(self._wires["target"].endpoint))
         facts = self._network.run(lambda: look_at_rights(flow, clusters, seen, creation))
-        self.found += judge_missing(needed_rights(flow, seen.mirrors), facts, views, seen.mirrors)
+        self.found += judge_missing(
+            needed_rights(flow, seen.mirrors), facts, views, seen.mirrors, upkeep_rights(flow, seen.mirrors)
+        )
         group = self._network.run(lambda: group_operations(self._wires["target"], flow.group))
         mirrors = set(seen.mirrors.values())
         own = {FLOWS_TOPIC, flow.map_topic}
         on_target = granted(seen.target)
         self.found += judge_excess(
-            views["source"],
-            (
-                Held(resource="topic", granted=facts.source, meant=MEANT_FOR_SOURCES),
-                Held(resource="cluster", granted={"": views["source"].operations}),
-            ),
+            views["source"], held_on_source(flow, facts.source, views["source"].operations)
         )
         self.found += judge_excess(
             views["target"],
@@ -170,7 +169,7 @@ class _Examination:
                 Held(
                     resource="topic",
                     granted={name: on_target[name] for name in on_target if name in mirrors},
-                    meant=MEANT_FOR_MIRRORS,
+                    meant=meant_for_mirrors(flow),
                 ),
                 Held(
                     resource="topic",
@@ -178,7 +177,11 @@ class _Examination:
                     meant=MEANT_FOR_OWN,
                 ),
                 Held(resource="group", granted={flow.group: group}, meant=frozenset({Operation.READ})),
-                Held(resource="cluster", granted={"": views["target"].operations}),
+                Held(
+                    resource="cluster",
+                    granted={"": views["target"].operations},
+                    meant=meant_for_target_cluster(flow),
+                ),
             ),
         )
         writers = judge_writers(views["target"], mirrors)

@@ -16,7 +16,7 @@ from causeway.core.errors import CausewayError, NotAuthorized
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.naming import FLOWS_TOPIC, is_internal
+from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, is_internal
 from causeway.core.topics import NewTopicPlan, TopicFacts, TopicPlan, plan_topics, settings_to_carry
 from causeway.flows.clusters import Clusters
 from causeway.flows.internal_topics import internal_topics
@@ -82,15 +82,22 @@ async def look_at_rights(
     flow: Flow, clusters: Clusters, seen: TopicsSeen, creation: Mapping[str, CausewayError]
 ) -> RightsFacts:
     target = clusters.target
+    heartbeats = await _heartbeats(flow, clusters)
     return RightsFacts(
-        source=granted(seen.source),
+        source=granted({**seen.source, **heartbeats}),
         target=granted(seen.target),
         existing=seen.existing,
         not_creatable=[name for name, error in creation.items() if isinstance(error, NotAuthorized)],
         may_commit=await _is_granted(target.check_group_right(flow.group)),
         may_claim=await _is_granted(target.check_claim_right(flow.transactional_id(0)))
         and await _is_granted(target.check_claim_right(flow.transactional_id(flow.lanes - 1))),
+        has_heartbeats=any(topic.leaders for topic in heartbeats.values()),
     )
+
+
+async def _heartbeats(flow: Flow, clusters: Clusters) -> dict[str, TopicMetadata]:
+    """The topic that the flow would write on its source, there or not; nothing if it doesn't."""
+    return await clusters.source.wire.topics([HEARTBEATS_TOPIC]) if flow.upkeep.emit_heartbeats else {}
 
 
 def granted(topics: Mapping[str, TopicMetadata]) -> Granted:
@@ -113,7 +120,7 @@ def creation_trouble(flow: Flow, seen: TopicsSeen, admin: ClusterAdmin) -> dict[
     Brokers look at rights first, so that this tells them also of topics that are there already.
     """
     wanted = [
-        *(NewTopicPlan(t.target, t.partitions, (), flow.replication_factor) for t in seen.plan.mirrored),
+        *(NewTopicPlan(t.target, t.partitions, (), flow.own_replication_factor) for t in seen.plan.mirrored),
         *internal_topics(flow),
     ]
     as_they_are = [

@@ -29,7 +29,7 @@ from causeway.flows.doctor.rehearsal import SCRATCH_PARTITIONS, Rehearsal
 def rehearse(flow: Flow, target: WireTarget, view: ClusterView) -> tuple[list[Finding], ClockReading | None]:
     """All of it, and what it told of the target's clock; Ctrl-C deletes the scratch things too."""
     scratch = Scratch(uuid.uuid4().hex[:12])
-    plan = NewTopicPlan(scratch.topic, SCRATCH_PARTITIONS, (), flow.replication_factor)
+    plan = NewTopicPlan(scratch.topic, SCRATCH_PARTITIONS, (), flow.own_replication_factor)
     admin, network = ClusterAdmin(target.wire.endpoint), target.wire.network
     try:
         refusal = admin.create_topics([plan], validate_only=True).get(scratch.topic)

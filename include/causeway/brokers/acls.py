@@ -1,0 +1,141 @@
+"""The authorizer of a cluster, as far as topics go: its rules read, added and removed.
+
+Plain values go in and come out. A cluster without an authorizer is a value too (None), not an error: many
+have none. Removing takes exact rules only, never a filter that could match more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka.protocol.admin import DescribeAclsRequest
+
+from causeway.brokers.error_map import mapped, mapped_error
+from causeway.brokers.probe import SILENT
+from causeway.brokers.wire import Wire
+from causeway.core.acls import Acl
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError
+from causeway.core.kafka_errors import KafkaErrorCode, error_name
+from causeway.core.ports import Unreachable
+from causeway.core.rights import Operation
+
+_SECONDS = 30.0
+_WORDS = {op.value: op.word for op in Operation} | {AclOperation.ALL.value: "All"}
+_NUMBERS = {word: number for number, word in _WORDS.items()}
+_PATTERNS: Mapping[int, Literal["literal", "prefixed"]] = {
+    ResourcePatternType.LITERAL.value: "literal",
+    ResourcePatternType.PREFIXED.value: "prefixed",
+}
+_PERMISSIONS: Mapping[int, Literal["Allow", "Deny"]] = {
+    AclPermissionType.ALLOW.value: "Allow",
+    AclPermissionType.DENY.value: "Deny",
+}
+
+
+async def topic_acls(wire: Wire) -> frozenset[Acl] | None:
+    """All rules about topics; None: this cluster has no authorizer.
+
+    Asked at wire level: librdkafka's answer to "you may not" and to "there is none" is an empty list, and a
+    sync would take away everything that it ever added.
+
+    :raises NotAuthorized: this user may not see them.
+    """
+    request = DescribeAclsRequest(
+        resource_type_filter=ResourceType.TOPIC.value,
+        resource_name_filter=None,
+        pattern_type_filter=ResourcePatternType.ANY.value,
+        principal_filter=None,
+        host_filter=None,
+        operation=AclOperation.ANY.value,
+        permission_type=AclPermissionType.ANY.value,
+        min_version=1,
+    )
+    answer = await wire.send(request, wire.any_node())
+    if answer.error_code == KafkaErrorCode.SECURITY_DISABLED:
+        return None
+    if answer.error_code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        raise wire.not_authorized(answer.error_code, "", Operation.DESCRIBE)
+    if answer.error_code:
+        raise Unreachable(f"ACLs of {wire.endpoint}: {error_name(answer.error_code)}")
+    found = (_acl(resource, rule) for resource in answer.resources for rule in resource.acls)
+    return frozenset(acl for acl in found if acl is not None)
+
+
+class AclChanges:
+    """Adds and removes rules about topics of one cluster."""
+
+    def __init__(self, endpoint: ClusterEndpoint) -> None:
+        self._endpoint = endpoint
+        with mapped(cluster=endpoint):
+            self._client = AdminClient(dict(endpoint.settings), logger=SILENT)
+
+    def create(self, acls: Collection[Acl]) -> dict[Acl, CausewayError]:
+        """Those that the broker refused, with its reasons; one that is there already is as good as made."""
+        bindings = {_binding(acl): acl for acl in acls}
+        if not bindings:
+            return {}
+        with mapped(cluster=self._endpoint, operation="Alter"):
+            answers = self._client.create_acls(list(bindings), request_timeout=_SECONDS)
+        return self._refusals({bindings[binding]: answer for binding, answer in answers.items()})
+
+    def remove(self, acls: Collection[Acl]) -> dict[Acl, CausewayError]:
+        """The same; one that is gone already is as good as removed."""
+        filters = {_exactly(acl): acl for acl in acls}
+        if not filters:
+            return {}
+        with mapped(cluster=self._endpoint, operation="Alter"):
+            answers = self._client.delete_acls(list(filters), request_timeout=_SECONDS)
+        return self._refusals({filters[each]: answer for each, answer in answers.items()})
+
+    def _refusals(self, answers: Mapping[Acl, Future[Any]]) -> dict[Acl, CausewayError]:
+        refused: dict[Acl, CausewayError] = {}
+        for acl, answer in answers.items():
+            exc = answer.exception()
+            if exc is not None:
+                refused[acl] = mapped_error(
+                    exc, cluster=self._endpoint, resource=acl.topic, operation="Alter"
+                )
+        return refused
+
+
+def _acl(resource: Any, rule: Any) -> Acl | None:
+    """None: of a kind that this version doesn't know, and so leaves alone."""
+    operation, permission = _WORDS.get(rule.operation), _PERMISSIONS.get(rule.permission_type)
+    pattern = _PATTERNS.get(resource.pattern_type)
+    if operation is None or permission is None or pattern is None:
+        return None
+    return Acl(resource.resource_name, pattern, rule.principal, rule.host, operation, permission)
+
+
+def _binding(acl: Acl) -> AclBinding:
+    return AclBinding(*_parts(acl))
+
+
+def _exactly(acl: Acl) -> AclBindingFilter:
+    return AclBindingFilter(*_parts(acl))
+
+
+def _parts(acl: Acl) -> tuple[Any, ...]:
+    pattern = ResourcePatternType.PREFIXED if acl.pattern == "prefixed" else ResourcePatternType.LITERAL
+    permission = AclPermissionType.ALLOW if acl.permission == "Allow" else AclPermissionType.DENY
+    return (
+        ResourceType.TOPIC,
+        acl.topic,
+        pattern,
+        acl.principal,
+        acl.host,
+        AclOperation(_NUMBERS[acl.operation]),
+        permission,
+    )

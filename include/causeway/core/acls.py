@@ -1,0 +1,129 @@
+"""Who may read a mirror: the ACLs of source topics, as they have to be on the target.
+
+As MirrorMaker 2: an ALLOW of Write never crosses, All becomes Read, every DENY crosses as it is, under the
+mirror's name. Beyond it:
+
+- an ALLOW crosses only if it lets read (Read, Describe, DescribeConfigs, and All as Read): what lets create,
+  delete or alter the source topic would let somebody else do that to the mirror;
+- prefixed patterns and `*` cross too. Where mirrors have a prefix of their own, as one pattern behind it;
+  else topic by topic, because on the target other topics may begin alike;
+- only the difference is applied, and only what Causeway created is ever removed (the ledger knows);
+- what the mirror's own user may do on the source is no reader's right, and stays there;
+- a DENY that would shut out the mirror's own user stays behind, and is said: any of that user, and one
+  that keeps everybody from writing. One that keeps everybody from reading crosses: it does so on the source.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from causeway.core.flow import Flow
+from causeway.core.naming import PrefixNaming
+from causeway.core.rights import Operation
+
+ALL = "All"
+ANY_TOPIC, ANYBODY = "*", "User:*"
+_BEHIND_ALL_NAMES = "\x7f"  # of topics: they have letters, digits, '.', '_' and '-'
+_READING = frozenset(op.word for op in (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Acl:
+    """One rule of an authorizer about topics, in the words of `kafka-acls.sh`."""
+
+    topic: str
+    pattern: Literal["literal", "prefixed"]
+    principal: str
+    host: str
+    operation: str
+    permission: Literal["Allow", "Deny"]
+
+    def __str__(self) -> str:
+        host = "" if self.host == "*" else f" from {self.host}"
+        named = f"{self.topic}*" if self.pattern == "prefixed" else self.topic
+        return f"{self.permission} {self.principal}{host} to {self.operation} {named}"
+
+    def covered(self, topics: Sequence[str]) -> Sequence[str]:
+        """Those of these sorted names that it is about."""
+        first = bisect_left(topics, self.topic)
+        if self.pattern == "prefixed":
+            return topics[first : bisect_left(topics, f"{self.topic}{_BEHIND_ALL_NAMES}")]
+        if self.topic == ANY_TOPIC:
+            return topics
+        return [self.topic] if first < len(topics) and topics[first] == self.topic else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclPlan:
+    """What the target should have, has and lacks."""
+
+    to_create: tuple[Acl, ...]
+    to_remove: tuple[Acl, ...]
+    """Created by Causeway, and gone from the source."""
+    to_forget: tuple[Acl, ...]
+    """In the ledger only: somebody else removed them, and nobody wants them."""
+    in_place: int
+    left_behind: tuple[tuple[Acl, str], ...]
+    """Of the source, with the reason."""
+
+
+def plan_acls(
+    flow: Flow,
+    mirrors: Mapping[str, str],
+    source: Iterable[Acl],
+    target: Collection[Acl],
+    created: Collection[Acl],
+    *,
+    mirrored_by: str,
+) -> AclPlan:
+    """`mirrors`: all that the flow has begun with, by source topic, also those whose source is gone: as
+    long as its ACLs stand, its readers keep theirs. `created`: the ledger. `mirrored_by`: the flow's user.
+    """
+    names = sorted(mirrors)
+    wanted: set[Acl] = set()
+    left_behind: list[tuple[Acl, str]] = []
+    for acl in sorted(source):
+        topics = acl.covered(names)
+        if not topics:
+            continue
+        crossing, why = _crossing(acl, mirrored_by)
+        if crossing is None:
+            left_behind.append((acl, why))
+        else:
+            wanted |= _on_mirrors(flow, crossing, {topic: mirrors[topic] for topic in topics})
+    there, ours = set(target), set(created)
+    return AclPlan(
+        to_create=tuple(sorted(wanted - there)),
+        to_remove=tuple(sorted((ours - wanted) & there)),
+        to_forget=tuple(sorted(ours - wanted - there)),
+        in_place=len(wanted & there),
+        left_behind=tuple(left_behind),
+    )
+
+
+def _crossing(acl: Acl, mirrored_by: str) -> tuple[Acl | None, str]:
+    """The rule as it goes over, still under the source's name; or why it doesn't."""
+    if acl.permission == "Deny":
+        is_for_all = acl.principal == ANYBODY and acl.operation not in (ALL, *_READING)
+        if acl.principal == mirrored_by or is_for_all:
+            return None, f"it would shut out {mirrored_by}, who mirrors the topic"
+        return acl, ""
+    if acl.principal == mirrored_by:
+        return None, "who mirrors the topic has rights of its own there"
+    if acl.operation == ALL:
+        return replace(acl, operation=Operation.READ.word), ""
+    if acl.operation in _READING:
+        return acl, ""
+    return None, "nobody but the mirror may do that to a mirror"
+
+
+def _on_mirrors(flow: Flow, acl: Acl, mirrors: Mapping[str, str]) -> set[Acl]:
+    if acl.pattern == "literal" and acl.topic != ANY_TOPIC:
+        return {replace(acl, topic=mirrors[acl.topic])}
+    if isinstance(flow.naming, PrefixNaming):
+        prefix = flow.naming.target_topic("" if acl.topic == ANY_TOPIC else acl.topic)
+        return {replace(acl, topic=prefix, pattern="prefixed")}
+    return {replace(acl, topic=mirror, pattern="literal") for mirror in mirrors.values()}

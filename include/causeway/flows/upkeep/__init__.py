@@ -1,0 +1,1 @@
+"""What a flow keeps up besides records: topic settings, ACLs, heartbeats."""

@@ -1,0 +1,74 @@
+"""Heartbeats: written on a flow's source, and seen again downstream.
+
+The only thing that Causeway ever writes on a source, and only where `emit.heartbeats.enabled` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.probe import probe
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput, ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.heartbeats import Heartbeat, Upstream, encode_heartbeat, upstreams
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.naming import HEARTBEATS_TOPIC
+from causeway.core.ports import Unreachable
+from causeway.core.topics import NewTopicPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenUpstream:
+    upstream: Upstream
+    last_ms: int | None
+    """Time of its newest heartbeat; None: none is there any more."""
+
+
+def write_heartbeat(flow: Flow, source: ClusterEndpoint) -> Heartbeat:
+    """:raises BadInput: the flow's heartbeats are switched off.
+
+    :raises CausewayError: the source can't be used, or a right is missing.
+    """
+    if not flow.upkeep.emit_heartbeats:
+        raise BadInput(
+            f"flow {flow.name}",
+            rule="writes no heartbeats",
+            remedy="write emit.heartbeats.enabled: true; it needs rights on the source (docs/rights.md)",
+        )
+    probe(source)
+    network = Network()
+    log = WireTarget(Wire(source, network))
+    try:
+        network.run(log.wire.connect)
+        found = network.run(lambda: log.wire.topics([HEARTBEATS_TOPIC]))[HEARTBEATS_TOPIC]
+        if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+            _make_topic(ClusterAdmin(source))
+        heartbeat = Heartbeat(flow.source, flow.target, network.time_ms())
+        network.run(lambda: log.append_plain(HEARTBEATS_TOPIC, *encode_heartbeat(heartbeat)))
+    except Unreachable as trouble:
+        raise ClusterUnreachable(f"cluster {source}", rule=str(trouble), remedy="try again") from trouble
+    finally:
+        log.wire.disconnect()
+        network.close()
+    return heartbeat
+
+
+def _make_topic(admin: ClusterAdmin) -> None:
+    for error in admin.create_topics(
+        [NewTopicPlan(HEARTBEATS_TOPIC, 1, (("cleanup.policy", "compact"),))]
+    ).values():
+        raise error
+    admin.wait_for_leaders({HEARTBEATS_TOPIC: 1})
+
+
+def see_upstreams(cluster: ClusterEndpoint, separator: str) -> tuple[SeenUpstream, ...]:
+    """The clusters whose heartbeats arrive at this one, the nearest first."""
+    probe(cluster)
+    admin = ClusterAdmin(cluster)
+    seen = upstreams((topic.name for topic in admin.topics()), separator)
+    newest = admin.newest_timestamps({each.topic for each in seen})
+    return tuple(SeenUpstream(upstream=each, last_ms=newest.get(each.topic)) for each in seen)
