@@ -180,18 +180,27 @@ def run_up_to(runs: list[Run], assignment: Assignment, target_next: int) -> Run 
 
 
 def open_data_was_committed(
-    runs: list[Run], assignment: Assignment, position: Position | None, last_stable: int, kept_to: int
+    runs: list[Run],
+    assignment: Assignment,
+    position: Position | None,
+    last_stable: int,
+    kept_to: int,
+    log_end: int,
 ) -> bool:
     """Of a transaction of ours that a lost marker left open from `last_stable` on: how it had ended.
 
     The log is the one that was mirrored up to `kept_to`; behind it lies what was written since. Where that
     is the position, it alone tells: it was committed with the data. A log that lost more is asked by the
     map, which has a run for all that was committed; without one it was an attempt that had been aborted.
+    What was written behind a cut would be committed by the same marker: then all of it is aborted, and what
+    was committed of it is copied again.
     """
     if position is None:
         return False
     if position.target_next == kept_to and position.generation != assignment.adopted_at:
         return position.target_next > last_stable
+    if log_end > kept_to:
+        return False
     run = run_in_front_of(runs, assignment, kept_to)
     return run is not None and run.target_first >= last_stable
 

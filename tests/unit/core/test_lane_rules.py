@@ -313,27 +313,31 @@ def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
 
 
 @pytest.mark.parametrize(
-    ("last_stable", "kept_to", "committed"),
+    ("last_stable", "kept_to", "log_end", "committed"),
     [
-        (40, 45, True),  # the marker alone was lost
-        (40, 43, True),  # with some of the last run's records
-        (45, 45, False),  # an attempt behind the position, whose abort was lost
-        (30, 38, False),  # an aborted attempt in front of the last run, which was lost with the abort
-        (40, 40, False),  # an attempt where the lost run began, whose abort was lost too
+        (40, 45, 45, True),  # the marker alone was lost
+        (40, 43, 43, True),  # with some of the last run's records
+        (40, 43, 46, False),  # and an attempt was appended behind the cut: one marker decides over both
+        (45, 45, 48, False),  # an attempt behind the position, whose abort was lost
+        (30, 38, 38, False),  # an aborted attempt in front of the last run, which was lost with the abort
+        (40, 40, 40, False),  # an attempt where the lost run began, whose abort was lost too
     ],
 )
-def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(last_stable, kept_to, committed):
+def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(
+    last_stable, kept_to, log_end, committed
+):
     runs = [stretch(90, 25, (5, 0)), stretch(102, 40, (5, 0))]
-    assert open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, kept_to) is committed
+    told = open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, kept_to, log_end)
+    assert told is committed
 
 
 def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now():
     runs = [stretch(102, 40, (5, 0)), stretch(107, 45, (5, 0))]
-    assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, kept_to=45)
+    assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, kept_to=45, log_end=48)
 
 
 def test_without_a_position_nothing_was_committed():
-    assert not open_data_was_committed([stretch(102, 40, (5, 0))], ASSIGNMENT, None, 40, 45)
+    assert not open_data_was_committed([stretch(102, 40, (5, 0))], ASSIGNMENT, None, 40, 45, 45)
 
 
 def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail():
@@ -355,4 +359,5 @@ def test_without_a_map_the_position_tells_how_an_open_transaction_had_ended(
 ):
     position = replace(POSITION, target_next=target_next, generation=7)
     assignment = replace(ASSIGNMENT, adopted_at=adopted_at)
-    assert open_data_was_committed([], assignment, position, last_stable, target_next) is committed
+    told = open_data_was_committed([], assignment, position, last_stable, target_next, target_next)
+    assert told is committed

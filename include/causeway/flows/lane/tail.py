@@ -260,7 +260,12 @@ class TailCheck:
             ground = grounds[tp]
             to_close[
                 open_data_was_committed(
-                    runs.get(tp, []), ground.assignment, ground.position, stuck[tp], ground.target_next
+                    runs.get(tp, []),
+                    ground.assignment,
+                    ground.position,
+                    stuck[tp],
+                    ground.target_next,
+                    ground.target_end,
                 )
             ].append(tp)
         for commit, partitions in to_close.items():
