@@ -12,7 +12,7 @@ help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
-	@$(BIN)/python -m causeway.lab.jars kafka-4.3.1 kafka-3.9.2
+	@$(BIN)/python -m causeway.lab.jars kafka-4.3.1 kafka-3.9.2 mirror-client-4.3.1
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"

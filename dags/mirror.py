@@ -1,4 +1,5 @@
-"""One DAG per flow of flows.yaml, `mirror__<flow>`: topics, copy, report, parked; drift and sync behind copy.
+"""One DAG per flow, `mirror__<flow>`: topics, copy, report, parked; drift, sync and groups behind copy.
+Flows that follow their source also have `groups__<flow>`: their consumer groups, each minute beside the copy.
 
 Parsing reads one small file; Kafka and Spark are touched only when tasks run. A mistake in the file shows
 on Airflow's page as this file's import error, with line, field, rule and way out.
@@ -19,10 +20,12 @@ from causeway.config.load import load_flows
 from causeway.entrypoints import airflow_tasks
 from causeway.entrypoints.airflow_copy import CopyOperator
 from causeway.entrypoints.airflow_form import flow_document, run_form
+from causeway.entrypoints.airflow_groups import GroupsOperator
 from causeway.entrypoints.airflow_upkeep import upkeep_tasks
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
+GROUPS_EVERY = timedelta(seconds=60)
 # For a stand-by or a demo: the same file, but nothing starts by itself.
 BY_HAND = os.environ.get("CAUSEWAY_SCHEDULES") == "off"
 
@@ -56,9 +59,39 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
         report = task(task_id="report", outlets=[asset])(airflow_tasks.publish_report)
         parked = task(task_id="parked")(airflow_tasks.fail_if_parked)
         topics(flow=name, flows_file=str(FLOWS_FILE)) >> copy
+        if not deployment.groups[name].is_off:
+            copy >> groups_task(name, **retried)
         parked(report(copy.output))
         upkeep_tasks(flow, str(FLOWS_FILE), copy, retried)
     return dag
+
+
+def groups_dag(deployment: Deployment, name: str) -> DAG:
+    """A run that follows for ten minutes would leave consumer groups that long without news."""
+    flow = deployment.flows[name]
+    with DAG(
+        dag_id=f"groups__{name}",
+        schedule=None if BY_HAND else GROUPS_EVERY,
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        catchup=False,
+        max_active_runs=1,
+        # Not in the flow's pool: the copy may hold its only slot for as long as it follows.
+        default_args={"owner": "causeway"},
+        tags=["groups", flow.source, flow.target],
+        doc_md=f"Checkpoints and group offsets of `{name}`. `causeway groups {name}` says why not.",
+    ) as dag:
+        groups_task(name)
+    return dag
+
+
+def groups_task(name: str, **retried: Any) -> GroupsOperator:
+    return GroupsOperator(
+        task_id="groups",
+        flow=name,
+        flows_file=FLOWS_FILE,
+        application=str(PROJECT / "spark_jobs" / "sync_groups.py"),
+        **retried,
+    )
 
 
 deployment = load_flows(FLOWS_FILE)
@@ -67,3 +100,6 @@ asked_for = get_parsing_context().dag_id
 for flow_name in deployment.flows:
     if asked_for in (None, f"mirror__{flow_name}"):
         mirror_dag(deployment, flow_name)
+    follows = deployment.schedules[flow_name].run_for_seconds is not None
+    if follows and not deployment.groups[flow_name].is_off and asked_for in (None, f"groups__{flow_name}"):
+        groups_dag(deployment, flow_name)

@@ -38,7 +38,11 @@ flows:
 
 Load = Callable[..., Any]
 
-ORDER = ["topics", "copy", "report", "parked", "drift", "sync"]
+ORDER = ["topics", "copy", "report", "parked", "drift", "sync", "groups"]
+
+
+def mirrors(bag: Any) -> list[Any]:
+    return [dag for name, dag in bag.dags.items() if name.startswith("mirror__")]
 
 
 @pytest.fixture
@@ -60,7 +64,7 @@ def load_dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 def test_each_flow_is_one_dag(load_dags: Load) -> None:
     bag = load_dags()
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"mirror__sf_to_nyc", "mirror__nyc_to_sf"}
+    assert set(bag.dags) == {"mirror__sf_to_nyc", "mirror__nyc_to_sf", "groups__sf_to_nyc"}
 
 
 def test_the_flows_file_of_the_project_is_a_dag(load_dags: Load) -> None:
@@ -70,16 +74,17 @@ def test_the_flows_file_of_the_project_is_a_dag(load_dags: Load) -> None:
 
 
 def test_tasks_follow_one_another(load_dags: Load) -> None:
-    for dag in load_dags().dags.values():
+    for dag in mirrors(load_dags()):
         assert set(dag.task_dict) == set(ORDER)
         downstream = {name: dag.task_dict[name].downstream_task_ids for name in ORDER}
         assert downstream == {
             "topics": {"copy"},
-            "copy": {"report", "drift"},
+            "copy": {"report", "drift", "groups"},
             "report": {"parked"},
             "parked": set(),
             "drift": {"sync"},
             "sync": set(),
+            "groups": set(),
         }
 
 
@@ -93,10 +98,23 @@ def test_tasks_follow_one_another(load_dags: Load) -> None:
 )
 def test_what_isnt_kept_up_has_no_task(load_dags: Load, keys: str, beside: set[str]) -> None:
     dag = load_dags(FLOWS.replace("    pool: mirrors\n", f"    {keys}\n")).dags["mirror__sf_to_nyc"]
-    assert set(dag.task_dict) - {"topics", "copy", "report", "parked"} == beside
+    assert set(dag.task_dict) - {"topics", "copy", "report", "parked", "groups"} == beside
     if "heartbeat" in beside:
         heartbeat = dag.task_dict["heartbeat"]
         assert (heartbeat.upstream_task_ids, heartbeat.downstream_task_ids) == (set(), set())
+
+
+def test_groups_of_a_flow_that_follows_are_seen_to_each_minute(load_dags: Load) -> None:
+    dag = load_dags().dags["groups__sf_to_nyc"]
+    assert (dag.schedule, dag.max_active_runs, dag.catchup) == (timedelta(seconds=60), 1, False)
+    assert {(task.task_id, task.pool) for task in dag.tasks} == {("groups", "default_pool")}
+
+
+def test_where_nothing_is_wanted_of_groups_there_is_no_task(load_dags: Load) -> None:
+    off = "    emit.checkpoints.enabled: false\n    emit.offset-syncs.enabled: false\n"
+    dags = load_dags(FLOWS.replace("    topics: [orders]\n", f"    topics: [orders]\n{off}")).dags
+    assert set(dags) == {"mirror__sf_to_nyc", "mirror__nyc_to_sf"}
+    assert "groups" not in dags["mirror__sf_to_nyc"].task_dict
 
 
 def test_settings_are_those_of_the_file(load_dags: Load) -> None:
@@ -106,7 +124,7 @@ def test_settings_are_those_of_the_file(load_dags: Load) -> None:
     assert (mirror.schedule, dags["mirror__nyc_to_sf"].schedule) == ("@continuous", "*/5 * * * *")
     assert {task.pool for task in mirror.tasks} == {"mirrors"}
     retries = {name: mirror.task_dict[name].retries for name in ORDER}
-    assert retries == {"topics": 5, "copy": 5, "report": 0, "parked": 0, "drift": 5, "sync": 5}
+    assert retries == {"topics": 5, "copy": 5, "report": 0, "parked": 0, "drift": 5, "sync": 5, "groups": 5}
     assert mirror.task_dict["copy"].retry_delay == timedelta(seconds=45)
     assert mirror.tags == {"mirror", "sf", "nyc"}
 

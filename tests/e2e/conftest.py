@@ -24,7 +24,7 @@ clusters:
   nyc: {connection: kafka_nyc}
   gone: {connection: kafka_gone}
 flows:
-  quiet_words: {source: sf, target: nyc, topics: [quiet-words]}
+  quiet_words: {source: sf, target: nyc, topics: [quiet-words], sync.group.offsets.enabled: true}
   interrupted: {source: sf, target: nyc, topics: [interrupted], run_for: 10m, retries: 2, retry_delay: 1s}
   storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s}
   half_fit: {source: sf, target: nyc, topics: [fit, unfit]}
@@ -94,7 +94,8 @@ def mirror(
     try:
         start_airflow(home, environment, print)
         eventually(
-            lambda: len(rest.dag_ids()) == FLOWS.count("topics:"), what=lambda: str(rest.import_errors())
+            lambda: len(rest.dag_ids()) == FLOWS.count("topics:") + FLOWS.count("run_for:"),
+            what=lambda: str(rest.import_errors()),
         )
         yield Mirror(home, rest, source, target)
     finally:

@@ -16,6 +16,7 @@ from causeway.entrypoints.airflow_rest import AirflowRefused
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer
+from tests.groups.stage import commit, committed
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.integration]
 
@@ -50,6 +51,7 @@ def test_a_run_copies_and_its_secrets_are_nowhere(mirror: Any) -> None:
     """The canaries are the clusters' own passwords, so they are certainly in use."""
     values = [f"quiet {number}".encode() for number in range(500)]
     write(mirror.source, "quiet-words", values)
+    commit(mirror.source, "a.reader", {("quiet-words", 0): 123})
     passwords = [cluster.endpoint().settings["sasl.password"] for cluster in (mirror.source, mirror.target)]
     commands: set[str] = set()
     mirror.trigger("quiet_words", "r1", until_caught_up=True)
@@ -71,6 +73,15 @@ def test_the_report_is_in_xcom_and_on_the_asset(mirror: Any) -> None:
     assert json.loads(Path(short["report"]).read_text())["records"] == 500
     (event,) = mirror.rest.asset_events("causeway_quiet_words")
     assert event["extra"]["records"] == 500
+
+
+def test_groups_are_seen_to_after_the_copy(mirror: Any) -> None:
+    short = mirror.rest.xcom("mirror__quiet_words", "r1", "groups")
+    assert (short["outcomes"], short["checkpoints"], short["commits"]) == ({"synced": 1}, 1, 1)
+    assert committed(mirror.target, "a.reader") == {("sf.quiet-words", 0): 123}
+    (row,) = json.loads(Path(short["report"]).read_text())["partitions"]
+    assert (row["group"], row["outcome"], row["target_offset"]) == ("a.reader", "synced", 123)
+    assert "1 groups, " in mirror.log("quiet_words", "r1", "groups")
 
 
 def test_a_second_run_with_nothing_new_says_so(mirror: Any) -> None:
@@ -123,7 +134,13 @@ def test_what_is_left_out_turns_the_run_red_but_not_the_copy(mirror: Any) -> Non
     mirror.trigger("half_fit", "r1", until_caught_up=True)
     assert mirror.wait("half_fit", "r1") == "failed"
     states = mirror.states("half_fit", "r1")
-    assert states == {"topics": "success", "copy": "success", "report": "success", "parked": "failed"}
+    assert states == {
+        "topics": "success",
+        "copy": "success",
+        "report": "success",
+        "parked": "failed",
+        "groups": "success",
+    }
     assert read_all(mirror.target, "sf.fit") == [b"one", b"two"]
     assert read_all(mirror.target, "sf.unfit") == [b"of somebody else"]
     said = mirror.log("half_fit", "r1", "parked")

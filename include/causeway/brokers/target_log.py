@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from causeway.core.position import ForeignPosition, Position
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.rights import Operation
 
+_BATCH_BYTES = 256 << 10
 _PAUSE_SECONDS = 0.01
 _LONGEST_PAUSE_SECONDS = 0.2
 _TRIES = 3_000
@@ -100,9 +101,25 @@ class WireTarget(WireMapReader):
 
     async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
         """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
-        tp = TopicPartition(topic, 0)
+        return await self._append(TopicPartition(topic, 0), [(key, value)])
+
+    async def append_many(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> int:
+        """Records of partition 0, in order, without transaction; how many. Of an error some may be left."""
+        count = 0
+        for batch in in_batches(records, _BATCH_BYTES):
+            await self._append(TopicPartition(topic, 0), batch)
+            count += len(batch)
+        return count
+
+    async def visible_records(self, tp: TopicPartition) -> AsyncIterator[Record]:
+        """All that a `read_committed` reader sees now, in order."""
+        async for record in self.records(tp, 0, await self.end_of(tp)):
+            yield record
+
+    async def _append(self, tp: TopicPartition, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        topic, now_ms = tp.topic, self.wire.network.time_ms()
         batch = encode_batch(
-            [Record(0, self.wire.network.time_ms(), key, value)],
+            [Record(number, now_ms, key, value) for number, (key, value) in enumerate(records)],
             codec=Codec.NONE,
             producer_id=-1,
             producer_epoch=-1,
@@ -230,3 +247,19 @@ def _open_since(partition: Any) -> dict[int, int] | Refused:
         return Refused(partition.error_code)
     producers = partition.active_producers
     return {p.producer_id: p.current_txn_start_offset for p in producers if p.current_txn_start_offset >= 0}
+
+
+def in_batches(
+    records: Iterable[tuple[bytes, bytes]], most_bytes: int
+) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Never an empty one; one that is too large by itself goes alone."""
+    batch: list[tuple[bytes, bytes]] = []
+    size_bytes = 0
+    for key, value in records:
+        if batch and size_bytes + len(key) + len(value) > most_bytes:
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append((key, value))
+        size_bytes += len(key) + len(value)
+    if batch:
+        yield batch

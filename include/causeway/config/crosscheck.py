@@ -67,6 +67,7 @@ def check_flows(model: FileModel, document: Document) -> None:
         _check_clusters(name, flow, model, document)
         check_naming(name, flow, document)
         _check_times(name, flow, document)
+        _check_groups(name, flow, document)
     check_cycles(model.flows, document)
     _check_heartbeats(model.flows, document)
 
@@ -121,4 +122,14 @@ def _check_times(name: str, flow: FlowModel, document: Document) -> None:
             value="true",
             rule=f"runs again at once, and schedule says {flow.schedule}",
             remedy="remove one of the two",
+        )
+
+
+def _check_groups(name: str, flow: FlowModel, document: Document) -> None:
+    if flow.follow_rewinds and not flow.sync_group_offsets:
+        raise ConfigError(
+            document.place(("flows", name, "follow_rewinds")),
+            value="true",
+            rule="does nothing without sync.group.offsets.enabled",
+            remedy="set that to true as well, or remove this",
         )

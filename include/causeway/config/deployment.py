@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from causeway.config.refusal import suggestion
 from causeway.core.errors import UnknownName
 from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +30,6 @@ class FlowSchedule:
     pool: str
     retries: int
     retry_delay_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowGroups:
-    """Which consumer groups a flow carries over. Validated today; acts when checkpoints come."""
-
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    sync_offsets: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,14 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from causeway.config.crosscheck import check_flows, check_names, check_no_secrets, mirrors_heartbeats
-from causeway.config.deployment import ClusterReference, Deployment, FlowGroups, FlowSchedule
+from causeway.config.deployment import ClusterReference, Deployment, FlowSchedule
 from causeway.config.document import Document, read_document
 from causeway.config.explain import explain
 from causeway.config.model import FileModel, FlowModel
 from causeway.config.naming import naming_of
 from causeway.config.schedule import CONTINUOUS
 from causeway.core.flow import CopyLimits, Flow, Upkeep
+from causeway.core.group_filter import FlowGroups
 from causeway.core.topic_filter import TopicFilter
 
 
@@ -100,4 +101,7 @@ def _groups(model: FlowModel) -> FlowGroups:
         include=tuple(model.groups),
         exclude=tuple(model.groups_exclude),
         sync_offsets=model.sync_group_offsets,
+        follow_rewinds=model.follow_rewinds,
+        emit_checkpoints=model.emit_checkpoints,
+        emit_offset_syncs=model.emit_offset_syncs,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 _EVERY_ROUND = "each round looks for new topics and partitions by itself; remove it"
-_NOT_YET = "Causeway doesn't do this yet; remove it"
+_EVERY_GROUP = "each look at the groups finds new ones by itself; remove it"
+_AFTER_EACH_COPY = "it is done after each copy, and each minute while a flow follows; remove it"
 _EVERY_RUN = "a task of each run of the DAG does it; remove it"
 _CONNECTION = "how to reach a cluster belongs in its Airflow connection's extra"
 
@@ -22,15 +23,13 @@ INSTEAD = {
     "offset-syncs.topic.location": "nothing is written to the source; remove it",
     "refresh.topics.enabled": _EVERY_ROUND,
     "refresh.topics.interval.seconds": _EVERY_ROUND,
-    "refresh.groups.enabled": _NOT_YET,
-    "refresh.groups.interval.seconds": _NOT_YET,
-    "sync.group.offsets.interval.seconds": _NOT_YET,
+    "refresh.groups.enabled": _EVERY_GROUP,
+    "refresh.groups.interval.seconds": _EVERY_GROUP,
+    "sync.group.offsets.interval.seconds": _AFTER_EACH_COPY,
     "sync.topic.configs.interval.seconds": _EVERY_RUN,
     "sync.topic.acls.interval.seconds": _EVERY_RUN,
-    "emit.checkpoints.enabled": _NOT_YET,
-    "emit.checkpoints.interval.seconds": _NOT_YET,
+    "emit.checkpoints.interval.seconds": _AFTER_EACH_COPY,
     "emit.heartbeats.interval.seconds": _EVERY_RUN,
-    "emit.offset-syncs.enabled": _NOT_YET,
     "bootstrap.servers": _CONNECTION,
     "security.protocol": _CONNECTION,
 }

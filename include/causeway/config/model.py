@@ -108,6 +108,9 @@ class FlowModel(_Strict):
     groups: list[Pattern] = [".*"]
     groups_exclude: list[Pattern] = Field(default=list(DEFAULT_GROUPS_EXCLUDE), alias="groups.exclude")
     sync_group_offsets: bool = Field(default=False, alias="sync.group.offsets.enabled")
+    follow_rewinds: bool = False
+    emit_checkpoints: bool = Field(default=True, alias="emit.checkpoints.enabled")
+    emit_offset_syncs: bool = Field(default=True, alias="emit.offset-syncs.enabled")
     policy: Literal["prefix", "identity", "rules"] = Field(default="prefix", alias="replication.policy")
     rules: list[RuleModel] = Field(default=[], alias="replication.policy.rules")
     separator: Annotated[str, Field(max_length=10), AfterValidator(_separator)] = Field(

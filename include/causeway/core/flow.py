@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from causeway.core.mirror_maker_records import checkpoints_topic, offset_syncs_topic
 from causeway.core.naming import NamingPolicy, PrefixNaming, is_heartbeats
 from causeway.core.topic_filter import TopicFilter
 
@@ -96,3 +97,15 @@ class Flow:
     @property
     def map_topic(self) -> str:
         return map_topic_of(self.source)
+
+    @property
+    def checkpoints_topic(self) -> str:
+        return checkpoints_topic(self.source, self._separator)
+
+    @property
+    def syncs_topic(self) -> str:
+        return offset_syncs_topic(self.source, self._separator)
+
+    @property
+    def _separator(self) -> str:
+        return self.naming.separator if isinstance(self.naming, PrefixNaming) else "."

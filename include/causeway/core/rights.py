@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Literal
 
 from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
 
 
@@ -82,6 +83,47 @@ def needed_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight
     """
     topics = sorted(source_topics)
     return (*_on_source(topics), *_on_mirrors(flow, topics), *_on_own_things(flow))
+
+
+def group_rights(flow: Flow, groups: FlowGroups, names: Iterable[str]) -> tuple[NeededRight, ...]:
+    """The least that lets `flow` see to these consumer groups of its source, besides its own rights."""
+    uses = (
+        (groups.emit_checkpoints, flow.checkpoints_topic, "checkpoints"),
+        (groups.emit_offset_syncs, flow.syncs_topic, "offset syncs"),
+    )
+    topics = [
+        _on_target("topic", topic, operation, why)
+        for is_on, topic, what in uses
+        if is_on and not _is_covered(flow, topic)
+        for operation, why in (
+            (Operation.CREATE, f"make the topic of {what}"),
+            (Operation.WRITE, f"write {what}"),
+            (Operation.READ, f"write only {what} that have changed"),
+        )
+    ]
+    wanted = sorted(names)
+    on_source = [
+        NeededRight(
+            side="source",
+            resource="group",
+            name=name,
+            operation=Operation.DESCRIBE,
+            why="see the group and what it has committed",
+        )
+        for name in wanted
+    ]
+    why = "commit translated offsets for it while it is idle there"
+    on_target = [_on_target("group", name, Operation.READ, why) for name in wanted if groups.sync_offsets]
+    return (*on_source, *topics, *on_target)
+
+
+def _is_covered(flow: Flow, topic: str) -> bool:
+    """By the rights on the mirrors' common prefix."""
+    return isinstance(flow.naming, PrefixNaming) and topic.startswith(flow.naming.target_topic(""))
+
+
+def _on_target(resource: Resource, name: str, operation: Operation, why: str) -> NeededRight:
+    return NeededRight(side="target", resource=resource, name=name, operation=operation, why=why)
 
 
 def _on_source(topics: list[str]) -> list[NeededRight]:

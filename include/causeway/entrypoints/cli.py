@@ -21,6 +21,7 @@ from causeway.core.errors import BadInput, CausewayError
 from causeway.entrypoints import flow_verbs, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
 from causeway.entrypoints.gap_verbs import add_gap_verbs
+from causeway.entrypoints.groups_verb import add_groups
 from causeway.entrypoints.map_verbs import add_map_verbs
 from causeway.entrypoints.upkeep_verbs import add_upkeep
 from causeway.entrypoints.verbs import Outcome, Request, Verb
@@ -188,6 +189,7 @@ def parser() -> ArgumentParser:
     _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
     add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
     add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    add_groups(add)
     add_doctor(add)
     add_map_verbs(add)
     add_upkeep(add)

@@ -32,6 +32,7 @@ def doctor_flow(request: Request) -> Outcome:
         target,
         read_only=request.options.read_only,
         say=request.progress,
+        groups=deployment.groups[flow.name],
     )
     return Outcome(payload=diagnosis.as_dict(), text=_text(diagnosis), exit_code=diagnosis.exit_code)
 

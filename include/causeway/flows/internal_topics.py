@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.topics import NewTopicPlan
@@ -20,9 +21,24 @@ def internal_topics(flow: Flow) -> tuple[NewTopicPlan, ...]:
     )
 
 
+def group_topics(flow: Flow, groups: FlowGroups) -> tuple[NewTopicPlan, ...]:
+    """For those who read what MirrorMaker 2 writes: one partition each, as its own."""
+    wanted = ((groups.emit_checkpoints, flow.checkpoints_topic), (groups.emit_offset_syncs, flow.syncs_topic))
+    return tuple(
+        NewTopicPlan(name, 1, _COMPACTED, flow.own_replication_factor) for is_on, name in wanted if is_on
+    )
+
+
 def create_internal_topics(flow: Flow, admin: ClusterAdmin, existing: frozenset[str]) -> None:
     """:raises CausewayError: the first one that can't be made; then none is."""
-    missing = tuple(topic for topic in internal_topics(flow) if topic.name not in existing)
+    create_missing_topics(internal_topics(flow), admin, existing)
+
+
+def create_missing_topics(
+    wanted: tuple[NewTopicPlan, ...], admin: ClusterAdmin, existing: frozenset[str]
+) -> None:
+    """:raises CausewayError: as `create_internal_topics`."""
+    missing = tuple(topic for topic in wanted if topic.name not in existing)
     if not missing:
         return
     for is_trial in (True, False):

@@ -1,7 +1,8 @@
 """Gets sets of Kafka's jars: resolved by the Ivy that PySpark bundles, pinned by the lock files beside this.
 
 A set is what one kind of process needs, under the name of its directory and of its lock file: a broker of
-some version, or MirrorMaker 2, which is only measured against and so never fetched by `make setup`.
+some version; the classes by which clients read MirrorMaker 2's topics, which tests ask; MirrorMaker 2 itself,
+which is only measured against and so never fetched by `make setup`.
 
 Invariants:
 (a) a directory of jars holds exactly what its lock file lists, or it isn't there;
@@ -37,6 +38,7 @@ MODULES = {
         "org.slf4j:slf4j-reload4j:1.7.36",
         "ch.qos.reload4j:reload4j:1.2.25",
     ),
+    "mirror-client-4.3.1": ("org.apache.kafka:connect-mirror-client:4.3.1",),
     "mirror-maker-4.3.1": (
         "org.apache.kafka:connect-mirror:4.3.1",
         "org.apache.kafka:connect-runtime:4.3.1",

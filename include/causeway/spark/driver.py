@@ -7,7 +7,6 @@ one line each. Endpoints come from the environment (AIRFLOW_CONN_*), never from 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import socket
@@ -20,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from pyspark import SparkContext
+
 from causeway.config.connections import resolve_endpoint
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
@@ -28,6 +29,7 @@ from causeway.core.errors import BadInput, CausewayError
 from causeway.core.report import RunReport
 from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
+from causeway.flows.report_files import write_report_file
 from causeway.spark.session import SUBMITTED, carrier, spark_context, travels_in_clear
 
 PARKED_EXIT_CODE = 5
@@ -39,7 +41,7 @@ _PARENT_CHECK_SECONDS = 0.5
 def main(arguments: Sequence[str]) -> int:
     """Exit codes as in causeway.core.errors."""
     options = _parse(arguments)
-    _watch_parent(os.environ)
+    watch_parent(os.environ)
     try:
         deployment = load_flows(options.file)
         deployment.flow(options.flow)
@@ -52,16 +54,16 @@ def main(arguments: Sequence[str]) -> int:
                 run_for_seconds=None if options.until_caught_up else options.run_for,
                 take_over=options.take_over,
             ),
-            say=_print,
+            say=say_aloud,
             report_path=options.report,
         )
     except KeyboardInterrupt:
-        _print("causeway: interrupted; what was committed stays, the next run goes on from there")
+        say_aloud("causeway: interrupted; what was committed stays, the next run goes on from there")
         return INTERRUPTED_EXIT_CODE
     except CausewayError as error:
-        _print(f"causeway: error: {error}")
+        say_aloud(f"causeway: error: {error}")
         return error.exit_code
-    _print(last_line(report))
+    say_aloud(last_line(report))
     return PARKED_EXIT_CODE if report.leaves_something_out else 0
 
 
@@ -87,11 +89,7 @@ def run(
         options = replace(
             options, is_interrupted=_Interruption().was_asked
         )  # Spark has set a handler of its own
-        if (source.secrets or target.secrets) and travels_in_clear(dict(context.getConf().getAll())):
-            say(
-                f"{flow_name}: WARNING: passwords travel to Spark's executors in clear; "
-                "set spark.authenticate and spark.network.crypto.enabled to true"
-            )
+        warn_of_clear_secrets(context, endpoints, flow_name, say)
         return copy_flow(
             deployment.flow(flow_name),
             source,
@@ -100,6 +98,16 @@ def run(
             options,
             say,
             on_report=keep,
+        )
+
+
+def warn_of_clear_secrets(
+    context: SparkContext, endpoints: Sequence[ClusterEndpoint], flow_name: str, say: Say
+) -> None:
+    if any(e.secrets for e in endpoints) and travels_in_clear(dict(context.getConf().getAll())):
+        say(
+            f"{flow_name}: WARNING: passwords travel to Spark's executors in clear; "
+            "set spark.authenticate and spark.network.crypto.enabled to true"
         )
 
 
@@ -130,10 +138,7 @@ def default_holder(kind: str) -> str:
 
 def write_report(report: RunReport, path: Path) -> None:
     """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(report.as_dict(), indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    write_report_file(report.as_dict(), path)
 
 
 def last_line(report: RunReport) -> str:
@@ -161,7 +166,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _watch_parent(environ: Mapping[str, str]) -> None:
+def watch_parent(environ: Mapping[str, str]) -> None:
     """A driver whose Airflow task was killed must not go on beside the task's next try.
 
     Under `spark-submit` the parent is Spark's JVM: without it a run that follows a quiet source would
@@ -196,6 +201,6 @@ class _Interruption:
         raise KeyboardInterrupt
 
 
-def _print(line: str) -> None:
+def say_aloud(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

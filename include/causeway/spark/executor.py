@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError
+from causeway.core.group_task import GroupTask, GroupTaskResult
 from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.flows.groups.run import work_alone
 from causeway.flows.lane_worker import LaneWorker
 
 
@@ -18,6 +21,15 @@ class LanePayload:
     """What a Spark task carries: the lane, and how to reach both clusters (secrets stay out of reprs)."""
 
     task: LaneTask
+    source: ClusterEndpoint
+    target: ClusterEndpoint
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPayload:
+    """A share of the work on groups, and how to reach both clusters."""
+
+    task: GroupTask
     source: ClusterEndpoint
     target: ClusterEndpoint
 
@@ -41,3 +53,12 @@ def _worker(payload: LanePayload) -> LaneWorker:
     worker = LaneWorker(payload.source, payload.target)
     _workers[flow] = payload, worker
     return worker
+
+
+def carry_groups(payloads: Iterable[GroupPayload]) -> Iterator[GroupTaskResult | CausewayError]:
+    """An error is a result, too: as an exception only its text would come back from Spark."""
+    for payload in payloads:
+        try:
+            yield work_alone(payload.task, payload.source, payload.target)
+        except CausewayError as error:
+            yield error

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from causeway.config.deployment import Deployment, FlowGroups, FlowSchedule
+from causeway.config.deployment import Deployment, FlowSchedule
 from causeway.config.load import load_flows
 from causeway.core.errors import UnknownName
 from causeway.core.flow import CopyLimits, Start, Upkeep
+from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming, NamingRule, PrefixNaming, RuleNaming
 from causeway.core.rights import Operation, needed_rights
 
@@ -80,6 +81,9 @@ COMMENTED = {
     "emit.heartbeats.enabled",
     "groups",
     "groups.exclude",
+    "follow_rewinds",
+    "emit.checkpoints.enabled",
+    "emit.offset-syncs.enabled",
     "sync.group.offsets.enabled",
 }
 
@@ -98,7 +102,12 @@ def test_what_is_left_out_has_mirror_makers_defaults_or_ours(tmp_path: Path) -> 
     assert len(flow.config_properties_exclude) == 6
     assert r"min\.insync\.replicas" in flow.config_properties_exclude
     assert deployment.groups["a"] == FlowGroups(
-        include=(".*",), exclude=("console-consumer-.*", "connect-.*", "__.*"), sync_offsets=False
+        include=(".*",),
+        exclude=("console-consumer-.*", "connect-.*", "__.*"),
+        sync_offsets=False,
+        follow_rewinds=False,
+        emit_checkpoints=True,
+        emit_offset_syncs=True,
     )
     assert deployment.schedules["a"] == FlowSchedule(
         schedule=None, run_for_seconds=None, pool="default_pool", retries=2, retry_delay_seconds=30.0

@@ -46,7 +46,7 @@ ONE_KEY = [
     ("Lanes: 3", "is no key of a flow", "did you mean lanes?"),
     ("topics.blacklist: [x]", "is MirrorMaker 2's", "topics.exclude"),
     ("replication.policy.class: x.IdentityReplicationPolicy", "is MirrorMaker 2's", "replication.policy:"),
-    ("emit.checkpoints.enabled: true", "is MirrorMaker 2's", "doesn't do this yet"),
+    ("emit.checkpoints.interval.seconds: 60", "is MirrorMaker 2's", "after each copy"),
     ("sync.topic.acls.interval.seconds: 600", "is MirrorMaker 2's", "each run of the DAG"),
     ("use.defaults.from: both", "must be target or source", "one of these"),
     ("bootstrap.servers: 'host:9092'", "is MirrorMaker 2's", "Airflow connection"),
@@ -331,6 +331,11 @@ TWO_FIELDS = [
         "  b: {source: sf, target: nyc, topics: [y], heartbeats.replication.enabled: true}",
         "7: flows.b.heartbeats.replication.enabled",
         "a carries the heartbeats of sf to nyc already",
+    ),
+    (
+        "a: {source: sf, target: nyc, follow_rewinds: true}",
+        "6: flows.a.follow_rewinds",
+        "does nothing without sync.group.offsets.enabled",
     ),
     ("a-b: {source: sf, target: nyc}", "6: flows.a-b", "a flow's name must be"),
     (

@@ -26,6 +26,7 @@ flows:
 VERBS = [
     "flows",
     "doctor",
+    "groups",
     "plan",
     "run",
     "status",
@@ -127,7 +128,8 @@ def test_a_mistake_in_the_file_is_one_line_with_file_line_and_field(
 
 
 @pytest.mark.parametrize(
-    "verb", ["plan", "run", "status", "verify", "fence", "lift", "drift", "sync", "heartbeat", "maintain"]
+    "verb",
+    ["plan", "run", "status", "verify", "groups", "fence", "lift", "drift", "sync", "heartbeat", "maintain"],
 )
 def test_an_unknown_flow_is_refused_with_the_nearest_name(
     project: Path, capsys: pytest.CaptureFixture[str], verb: str

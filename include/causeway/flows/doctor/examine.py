@@ -22,6 +22,7 @@ from causeway.core.diagnosis.brokers import judge_brokers
 from causeway.core.diagnosis.clusters import CHECK_IDENTITY, judge_both_clocks, judge_clock, judge_identity
 from causeway.core.diagnosis.facts import ClusterView
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
+from causeway.core.diagnosis.groups import judge_groups
 from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
 from causeway.core.diagnosis.rehearsal import not_rehearsed
 from causeway.core.diagnosis.rights import (
@@ -47,10 +48,12 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
+from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.rights import Operation, Side, needed_rights, upkeep_rights
 from causeway.flows.clusters import Clusters
+from causeway.flows.doctor.groups import look_at_groups
 from causeway.flows.doctor.look import (
     SettingsSeen,
     TopicsSeen,
@@ -76,10 +79,11 @@ def examine(
     *,
     read_only: bool,
     say: Say,
+    groups: FlowGroups | None = None,
 ) -> Diagnosis:
     """What is wrong with a cluster is never raised: that is what the findings are for."""
     network = Network()
-    examination = _Examination(flow, tuple(others), network, say)
+    examination = _Examination(flow, tuple(others), network, say, groups)
     try:
         examination.look_at("source", source)
         examination.look_at("target", target)
@@ -91,7 +95,10 @@ def examine(
 
 
 class _Examination:
-    def __init__(self, flow: Flow, others: tuple[Flow, ...], network: Network, say: Say) -> None:
+    def __init__(
+        self, flow: Flow, others: tuple[Flow, ...], network: Network, say: Say, groups: FlowGroups | None
+    ) -> None:
+        self._groups = groups
         self._flow, self._others, self._network, self._say = flow, others, network, say
         self._wires: dict[Side, Wire] = {}
         self._views: dict[Side, ClusterView] = {}
@@ -148,6 +155,15 @@ class _Examination:
         self.found += [left] if left else []
         self._judge_rights(clusters, seen)
         self._judge_settings(clusters, seen)
+        self._judge_groups(clusters)
+
+    def _judge_groups(self, clusters: Clusters) -> None:
+        groups = self._groups
+        if groups is None or groups.is_off:
+            return
+        admin = ClusterAdmin(self._wires["target"].endpoint)
+        facts = self._network.run(lambda: look_at_groups(self._flow, groups, clusters, admin))
+        self.found += judge_groups(self._flow, groups, facts, self._views)
 
     def _judge_rights(self, clusters: Clusters, seen: TopicsSeen) -> None:
         flow, views = self._flow, self._views

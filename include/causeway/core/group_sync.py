@@ -1,0 +1,213 @@
+"""What happens to one group on one partition: which offset the target should hold for it, or why none.
+
+Reads are old by the time they are judged, so a verdict leans to the side where nothing is skipped:
+
+    A. Never past what is mirrored: an offset ahead of the mirror becomes the mirror's end, where no record
+       that is there has still to be read.
+    B. Never below the target's log start: what retention took there nobody can read.
+    C. Never backwards, unless the group itself went back on the source and the flow follows rewinds, or
+       the target holds an offset of ours that lies past all that is mirrored (its log lost its tail).
+    D. A group that is active on the target, or has committed there by itself, is left alone: it may have been
+       failed over, and its own progress is the only one that counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from causeway.core.group_stamp import Stamp, own_words, parse_stamp, stamped
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+
+RENEW_AFTER_MS = 24 * 3_600_000
+
+
+class Outcome(StrEnum):
+    """The words of the why report."""
+
+    SYNCED = "synced"
+    TRANSLATED = "translated"
+    """A checkpoint only: the flow doesn't sync offsets."""
+    AHEAD = "ahead of the mirror"
+    NO_COMMITS = "no commits"
+    ACTIVE = "active on the target"
+    MOVED_ON = "moved on by itself"
+    WENT_BACK = "went back on the source"
+    OLDER = "older than the map"
+    NEVER = "never mirrored"
+    OTHER_GENERATION = "other generation"
+    MISSING = "partition missing"
+    NOT_IN_FLOW = "topic not in the flow"
+    EXCLUDED = "excluded"
+    REFUSED = "refused"
+
+
+IS_WELL = frozenset({Outcome.SYNCED, Outcome.TRANSLATED, Outcome.AHEAD})
+"""Where a consumer that starts on the target now begins at the right record."""
+NOBODYS_BUSINESS = frozenset({Outcome.NO_COMMITS, Outcome.NOT_IN_FLOW})
+"""Nothing of the flow is concerned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a coordinator holds for a group and a partition."""
+
+    offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """The target offset of the first mirrored record that is still to be read, or the mirror's end."""
+
+    at: TargetOffset
+    ahead_by: int = 0
+    """How many source offsets the group stands behind the last one that the mirror has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untranslated:
+    why: Outcome
+    facts: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRange:
+    """What can be read of a target partition."""
+
+    log_start: TargetOffset
+    end: TargetOffset
+    """Of what is mirrored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlace:
+    """All that is known of one group on one pair of partitions."""
+
+    group: str
+    source: TopicPartition
+    target: TopicPartition
+    committed: Committed
+    """On the source."""
+    translation: Translated | Untranslated
+    range: TargetRange
+    there: Committed | None
+    """On the target."""
+    is_active: bool
+    """On the target."""
+    last_checkpoint: TargetOffset | None
+    """What the last checkpoint told of this group, whoever wrote it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    group: str
+    source: TopicPartition
+    target: TopicPartition
+    outcome: Outcome
+    source_next: int
+    target_next: int | None = None
+    """Where a reader of the target should begin; None: it can't be said."""
+    before: int | None = None
+    """What the target held."""
+    commit: Committed | None = None
+    """What to commit on the target now."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRules:
+    flow: str
+    syncs: bool
+    follows_rewinds: bool
+    now_ms: int
+
+
+def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
+    translation = place.translation
+    if isinstance(translation, Untranslated):
+        return _verdict(place, translation.why, translation.facts)
+    at = _within(translation.at, place.range)
+    if not rules.syncs:
+        outcome = Outcome.AHEAD if translation.ahead_by else Outcome.TRANSLATED
+        return _verdict(place, outcome, _ahead(translation), at)
+    if place.is_active:
+        return _verdict(place, Outcome.ACTIVE, "a consumer of this group is at work there", at)
+    if place.there is None:
+        return _commit(place, rules, at)
+    stamp = parse_stamp(place.there.metadata)
+    if stamp is None and place.last_checkpoint != place.there.offset:
+        # What MirrorMaker 2 had committed says what the last checkpoint said; so does the commit of a
+        # consumer that has read nothing since it began there.
+        why = (
+            f"its own commit there is {place.there.offset}; delete it there if the mirror's word should count"
+        )
+        return _verdict(place, Outcome.MOVED_ON, why, at)
+    return _judge_ours(place, rules, at, stamp)
+
+
+def _judge_ours(place: GroupPlace, rules: SyncRules, at: TargetOffset, stamp: Stamp | None) -> Verdict:
+    """The target holds what a mirror committed: may it be moved, and does it have to be?"""
+    assert place.there is not None
+    before, source_next = place.there.offset, place.committed.offset
+    if at < before <= place.range.end:
+        if stamp is None or source_next >= stamp.source_next:
+            why = f"offset {before} there lies ahead of its place, {at}, though the group didn't go back"
+            return _verdict(place, Outcome.WENT_BACK, why, at)
+        if not rules.follows_rewinds:
+            why = f"from {stamp.source_next} to {source_next}; the flow doesn't follow (follow_rewinds)"
+            return _verdict(place, Outcome.WENT_BACK, why, at)
+    is_fresh = stamp is not None and rules.now_ms - stamp.time_ms < RENEW_AFTER_MS
+    return _settled(place, at) if at == before and is_fresh else _commit(place, rules, at)
+
+
+def _commit(place: GroupPlace, rules: SyncRules, at: TargetOffset) -> Verdict:
+    stamp = Stamp(
+        flow=rules.flow,
+        source_next=SourceOffset(place.committed.offset),
+        time_ms=rules.now_ms,
+        metadata=own_words(place.committed.metadata),
+    )
+    return _settled(place, at, Committed(at, stamped(stamp)))
+
+
+def _settled(place: GroupPlace, at: TargetOffset, commit: Committed | None = None) -> Verdict:
+    assert isinstance(place.translation, Translated)
+    outcome = Outcome.AHEAD if place.translation.ahead_by else Outcome.SYNCED
+    return _verdict(place, outcome, _ahead(place.translation), at, commit)
+
+
+def _ahead(translation: Translated) -> str:
+    if not translation.ahead_by:
+        return ""
+    return f"{translation.ahead_by:,} source offsets aren't mirrored yet: the mirror's end until they are"
+
+
+def _within(at: TargetOffset, held: TargetRange) -> TargetOffset:
+    """An empty range is a log that retention emptied: its start is its end."""
+    return TargetOffset(max(min(at, held.end), held.log_start))
+
+
+def refused(verdict: Verdict, why: str) -> Verdict:
+    """The same after the target didn't take the commit."""
+    return replace(verdict, outcome=Outcome.REFUSED, commit=None, why=why)
+
+
+def _verdict(
+    place: GroupPlace,
+    outcome: Outcome,
+    why: str,
+    at: TargetOffset | None = None,
+    commit: Committed | None = None,
+) -> Verdict:
+    return Verdict(
+        group=place.group,
+        source=place.source,
+        target=place.target,
+        outcome=outcome,
+        source_next=place.committed.offset,
+        target_next=at,
+        before=None if place.there is None else place.there.offset,
+        commit=commit,
+        why=why,
+    )

@@ -1,0 +1,105 @@
+"""A share of the work on a flow's consumer groups: what a task is told, and what it tells.
+
+Both travel to Spark's executors and back, so they are plain values. A task has some of the flow's partitions,
+those whose runs lie in the same partitions of the offset map, and all of its groups: so no run is read
+twice, and nothing that grows with groups times partitions passes through the driver.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from causeway.core.group_filter import FlowGroups
+from causeway.core.group_sync import IS_WELL, Outcome, Verdict
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.offset_map import map_partition
+from causeway.core.topic_filter import TopicFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTask:
+    flow: str
+    position_group: str
+    """Whose committed offsets are the flow's positions."""
+    map_topic: str
+    checkpoints_topic: str
+    syncs_topic: str
+    topics: TopicFilter
+    """Of the flow: what it matches and isn't among the pairs hasn't begun yet."""
+    rules: FlowGroups
+    groups: tuple[str, ...]
+    """Those that the flow selects, of the source."""
+    active: frozenset[str]
+    """Those with members on the target."""
+    pairs: tuple[Pair, ...]
+    adopted_at: tuple[tuple[str, int], ...] = ()
+    """Generation of the last adoption, by target topic; of those that were."""
+    unfit: tuple[tuple[TopicPartition, Outcome, str], ...] = ()
+    """Source partitions of which is known already that nothing can be said, and why."""
+    is_whole: bool = True
+    """The only task: it also sees what groups have committed elsewhere."""
+    writes: bool = False
+    most_rows: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTaskResult:
+    counts: dict[str, Counter[Outcome]] = field(default_factory=dict)
+    """By group; of groups that have committed something."""
+    rows: tuple[Verdict, ...] = ()
+    """Not all of them, if they are more than the task may tell: then those first that aren't well."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Groups that couldn't be asked, and the broker's reason."""
+    checkpoints: int = 0
+    offset_syncs: int = 0
+    commits: int = 0
+
+
+def cut_task(task: GroupTask, *, shares: int, map_partitions: int, most_rows: int) -> tuple[GroupTask, ...]:
+    """The same work in several tasks, by partition of the map; empty ones are left out."""
+    if shares <= 1:
+        return (task,)
+    pairs: dict[int, list[Pair]] = {}
+    for pair in task.pairs:
+        pairs.setdefault(map_partition(pair.target, map_partitions) % shares, []).append(pair)
+    return tuple(
+        replace(
+            task,
+            pairs=tuple(mine),
+            unfit=task.unfit if number == min(pairs) else (),
+            is_whole=False,
+            most_rows=most_rows,
+        )
+        for number, mine in sorted(pairs.items())
+    )
+
+
+def told(
+    verdicts: Iterable[Verdict], most_rows: int
+) -> tuple[dict[str, Counter[Outcome]], tuple[Verdict, ...]]:
+    """Counts of all, and rows of as many as may be told."""
+    counts: dict[str, Counter[Outcome]] = {}
+    well: list[Verdict] = []
+    others: list[Verdict] = []
+    for verdict in verdicts:
+        counts.setdefault(verdict.group, Counter())[verdict.outcome] += 1
+        (well if verdict.outcome in IS_WELL else others).append(verdict)
+    return counts, tuple((others + well)[:most_rows])
+
+
+def together(results: Sequence[GroupTaskResult]) -> GroupTaskResult:
+    """What all tasks did."""
+    counts: dict[str, Counter[Outcome]] = {}
+    for result in results:
+        for group, mine in result.counts.items():
+            counts.setdefault(group, Counter()).update(mine)
+    return GroupTaskResult(
+        counts=counts,
+        rows=tuple(row for result in results for row in result.rows),
+        refused={group: why for result in results for group, why in result.refused.items()},
+        checkpoints=sum(result.checkpoints for result in results),
+        offset_syncs=sum(result.offset_syncs for result in results),
+        commits=sum(result.commits for result in results),
+    )

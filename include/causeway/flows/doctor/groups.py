@@ -1,0 +1,65 @@
+"""What doctor sees of consumer groups. Only asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.inspection import group_operations
+from causeway.core.diagnosis.groups import GroupFacts
+from causeway.core.errors import NotAuthorized
+from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
+from causeway.core.ports import Refused
+from causeway.core.rights import Operation
+from causeway.flows.clusters import Clusters
+from causeway.flows.internal_topics import group_topics
+
+_MOST_ASKED = 100
+
+
+async def look_at_groups(
+    flow: Flow, groups: FlowGroups, clusters: Clusters, admin: ClusterAdmin
+) -> GroupFacts:
+    here = ConsumerGroups(clusters.source.wire)
+    listed = await here.listed()
+    selected = sorted(name for name in listed if groups.selects(name))
+    answers = await here.committed(groups.named - listed.keys())
+    return GroupFacts(
+        selected=selected,
+        hidden=sorted(name for name, answer in answers.items() if isinstance(answer, Refused)),
+        lacking=await _lacking(flow, groups, clusters, admin),
+        not_committable=await _not_committable(clusters, selected) if groups.sync_offsets else (),
+    )
+
+
+async def _lacking(
+    flow: Flow, groups: FlowGroups, clusters: Clusters, admin: ClusterAdmin
+) -> dict[str, list[Operation]]:
+    wanted = group_topics(flow, groups)
+    if not wanted:
+        return {}
+    found = await clusters.target.wire.topics([topic.name for topic in wanted])
+    refused = admin.create_topics(
+        [topic for topic in wanted if not found[topic.name].leaders], validate_only=True
+    )
+    lacking: dict[str, list[Operation]] = {}
+    for topic in wanted:
+        operations = [
+            each for each in (Operation.READ, Operation.WRITE) if found[topic.name].lacks(each) is not None
+        ]
+        if isinstance(refused.get(topic.name), NotAuthorized):
+            operations.append(Operation.CREATE)
+        lacking[topic.name] = operations
+    return lacking
+
+
+async def _not_committable(clusters: Clusters, selected: Sequence[str]) -> list[str]:
+    """Asked of some: where many are selected, rights are given by pattern."""
+    found: list[str] = []
+    for name in selected[:_MOST_ASKED]:
+        operations = await group_operations(clusters.target.wire, name)
+        if operations is not None and Operation.READ not in operations:
+            found.append(name)
+    return found

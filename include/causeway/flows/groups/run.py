@@ -1,0 +1,221 @@
+"""Groups of a flow: who they are, what can be said of them, the work in one task or in several.
+
+Safe beside a run of the flow's copy, and beside another one of itself: everything that it writes is a lower
+bound of what is true a moment later, and the next run corrects what an older one wrote last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, TopicMetadata, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.group_filter import FlowGroups
+from causeway.core.group_report import GroupsReport
+from causeway.core.group_sync import Outcome
+from causeway.core.group_task import GroupTask, GroupTaskResult, cut_task, together
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.offset_map import MAP_PARTITIONS
+from causeway.core.ports import Doubt, Unreachable
+from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
+from causeway.flows.groups.task import work_on_groups
+from causeway.flows.internal_topics import create_missing_topics, group_topics
+from causeway.flows.ownership import Say, refuse_fenced
+
+MOST_IN_ONE_TASK = 200_000
+"""Groups times partitions that are worked on here, without Spark."""
+_ROWS_IN_ALL = 20_000
+_SAY_SECONDS = 2.0
+
+CarryGroups = Callable[[Sequence[GroupTask]], list[GroupTaskResult]]
+
+
+def sync_groups(
+    flow: Flow,
+    groups: FlowGroups,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    say: Say,
+    *,
+    writes: bool,
+    carry: CarryGroups | None = None,
+) -> GroupsReport:
+    """Checkpoints, offset syncs and group offsets of a flow, once; without `carry` (Spark) it is done here.
+
+    :raises FlowFenced: the flow is closed, perhaps because its groups have moved: nothing is written.
+    """
+    with open_clusters(source, target) as clusters:
+        refuse_one_cluster(flow, clusters)
+        began = clusters.network.monotonic()
+        try:
+            found = clusters.network.run(lambda: survey_groups(flow, groups, clusters))
+            refuse_other_clusters(flow, clusters, found.state)
+            if writes:
+                refuse_fenced(flow.name, found.state)
+                create_missing_topics(group_topics(flow, groups), ClusterAdmin(target), found.existing)
+            task = replace(found.task, writes=writes)
+            result = _work_here(task, clusters, say) if carry is None else together(carry(shares_of(task)))
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(
+                f"groups of flow {flow.name}", rule=str(trouble), remedy="run it again: nothing is half done"
+            ) from trouble
+        return GroupsReport(
+            flow=flow.name,
+            began_at=rfc3339(clusters.network.time_ms()),
+            seconds=clusters.network.monotonic() - began,
+            wrote=writes,
+            syncs_offsets=groups.sync_offsets,
+            groups=task.groups,
+            excluded=found.excluded,
+            result=result,
+        )
+
+
+def weigh_groups(flow: Flow, groups: FlowGroups, source: ClusterEndpoint, target: ClusterEndpoint) -> int:
+    """Groups times partitions: whether it is worth starting Spark."""
+    with open_clusters(source, target) as clusters:
+        try:
+            task = clusters.network.run(lambda: survey_groups(flow, groups, clusters)).task
+        except (Unreachable, Doubt) as trouble:
+            raise ClusterUnreachable(
+                f"groups of flow {flow.name}", rule=str(trouble), remedy="run it again"
+            ) from trouble
+    return len(task.groups) * len(task.pairs)
+
+
+def shares_of(task: GroupTask) -> tuple[GroupTask, ...]:
+    return cut_task(
+        task,
+        shares=MAP_PARTITIONS,
+        map_partitions=MAP_PARTITIONS,
+        most_rows=_ROWS_IN_ALL // MAP_PARTITIONS,
+    )
+
+
+def _work_here(task: GroupTask, clusters: Clusters, say: Say) -> GroupTaskResult:
+    clock, said_at = clusters.network, clusters.network.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said_at
+        if clock.monotonic() - said_at >= _SAY_SECONDS:
+            said_at = clock.monotonic()
+            say(f"{task.flow}: {done:,} of {total:,} groups")
+
+    return clock.run(lambda: work_on_groups(task, clusters.source, clusters.target, tell))
+
+
+def work_alone(task: GroupTask, source: ClusterEndpoint, target: ClusterEndpoint) -> GroupTaskResult:
+    """The same with connections of its own, for an executor.
+
+    :raises ClusterUnreachable: nothing can be said; what was committed stays.
+    """
+    network = Network()
+    wires = Wire(source, network), Wire(target, network)
+
+    async def work() -> GroupTaskResult:
+        for wire in wires:
+            await wire.connect()
+        return await work_on_groups(task, WireLogReader(wires[0]), WireTarget(wires[1]))
+
+    try:
+        return network.run(work)
+    except (Unreachable, Doubt) as trouble:
+        raise ClusterUnreachable(
+            f"groups of flow {task.flow}", rule=str(trouble), remedy="run it again"
+        ) from None
+    finally:
+        for wire in wires:
+            wire.disconnect()
+        network.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsSeen:
+    state: FlowState
+    task: GroupTask
+    excluded: tuple[str, ...]
+    existing: frozenset[str]
+    """Topics of the target."""
+
+
+async def survey_groups(flow: Flow, groups: FlowGroups, clusters: Clusters) -> GroupsSeen:
+    """Who is there, and which pairs of partitions something can be said of."""
+    source, target = clusters.source.wire, clusters.target.wire
+    state = await clusters.flow_state(flow)
+    here = await ConsumerGroups(source).listed()
+    there = await ConsumerGroups(target).listed()
+    existing = await target.topics(None)
+    pairs, unfit = _pairs(state, await _topics_of(source, state), existing)
+    adopted = tuple((name, pair.adopted_at) for name, pair in state.pairs.items() if pair.adopted_at >= 0)
+    task = GroupTask(
+        flow=flow.name,
+        position_group=flow.group,
+        map_topic=flow.map_topic,
+        checkpoints_topic=flow.checkpoints_topic,
+        syncs_topic=flow.syncs_topic,
+        topics=flow.topics,
+        rules=groups,
+        groups=tuple(sorted({name for name in here if groups.selects(name)} | groups.named)),
+        active=frozenset(name for name, group in there.items() if group.is_active),
+        pairs=tuple(pairs),
+        adopted_at=adopted,
+        unfit=tuple(unfit),
+    )
+    excluded = tuple(sorted(name for name in here if not groups.selects(name)))
+    return GroupsSeen(state=state, task=task, excluded=excluded, existing=frozenset(existing))
+
+
+async def _topics_of(source: Wire, state: FlowState) -> dict[str, TopicMetadata]:
+    names = sorted({pair.source_topic for pair in state.pairs.values()})
+    return await source.topics(names) if names else {}
+
+
+Unfit = tuple[TopicPartition, Outcome, str]
+
+
+def _pairs(
+    state: FlowState, here: Mapping[str, TopicMetadata], there: Mapping[str, TopicMetadata]
+) -> tuple[list[Pair], list[Unfit]]:
+    """By what the flow has written, whatever its list of topics says now: what is mirrored can be told."""
+    pairs: list[Pair] = []
+    unfit: list[Unfit] = []
+    for name, known in sorted(state.pairs.items()):
+        source, target = here[known.source_topic], there.get(name)
+        for number in sorted(source.leaders) or range(known.partitions):
+            tp = TopicPartition(known.source_topic, number)
+            trouble = _trouble(known, source, target, name, number)
+            if trouble is not None:
+                unfit.append((tp, *trouble))
+                continue
+            pairs.append(
+                Pair(
+                    source=tp,
+                    target=TopicPartition(name, number),
+                    source_topic_id=known.source_topic_id,
+                    target_topic_id=known.target_topic_id,
+                )
+            )
+    return pairs, unfit
+
+
+def _trouble(
+    known: KnownPair, source: TopicMetadata, target: TopicMetadata | None, name: str, number: int
+) -> tuple[Outcome, str] | None:
+    if target is None or number not in target.leaders:
+        return Outcome.MISSING, f"{TopicPartition(name, number)} isn't on the target"
+    if source.error:
+        return Outcome.MISSING, f"{known.source_topic} can't be seen on the source"
+    if source.topic_id != known.source_topic_id:
+        return Outcome.OTHER_GENERATION, f"{known.source_topic} was made anew on the source"
+    if target.topic_id != known.target_topic_id:
+        return Outcome.OTHER_GENERATION, f"{name} was made anew on the target"
+    return None

@@ -1,0 +1,356 @@
+"""One share of the work on groups: read, translate where the map is read, judge, emit, commit, tell.
+
+The order of reading is part of the promise: what groups have committed on the source, then the map, then the
+flow's positions, then what the target holds; so nothing is promised that isn't mirrored. Groups are committed
+for right after the target was asked about them, some at a time, because between the two a consumer may begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints, last_offset_syncs
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Wire
+from causeway.core.flow_state import KnownPair
+from causeway.core.group_stamp import own_words
+from causeway.core.group_sync import (
+    GroupPlace,
+    Outcome,
+    SyncRules,
+    TargetRange,
+    Translated,
+    Untranslated,
+    Verdict,
+    judge_place,
+    refused,
+)
+from causeway.core.group_task import GroupTask, GroupTaskResult, told
+from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.mirror_maker_records import (
+    Checkpoint,
+    OffsetSync,
+    encode_checkpoint,
+    encode_offset_sync,
+)
+from causeway.core.ports import LogEnd, Refused
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.rights import Operation
+from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap, Reach, reach_of
+
+Tell = Callable[[int, int], None]
+"""How many groups are done, of how many."""
+_GROUPS_AT_ONCE = 100
+
+
+async def work_on_groups(
+    task: GroupTask, source: WireLogReader, target: WireTarget, tell: Tell = lambda *_: None
+) -> GroupTaskResult:
+    work = _Work(task, source, target)
+    await work.read(tell)
+    await work.judge(tell)
+    return await work.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mirror:
+    """What is known of one pair of partitions."""
+
+    pair: Pair
+    position: Position | ForeignPosition | None
+    reach: Reach | None
+    map: PartitionMap | None
+    """None: no group stands in front of the position, and nothing was read."""
+    range: TargetRange
+
+
+class _Work:
+    def __init__(self, task: GroupTask, source: WireLogReader, target: WireTarget) -> None:
+        self._task, self._source, self._target = task, source, target
+        self._there = ConsumerGroups(target.wire)
+        self._pairs = {pair.source: pair for pair in task.pairs}
+        self._unfit = {tp: Untranslated(outcome, facts) for tp, outcome, facts in task.unfit}
+        self._rules = SyncRules(
+            flow=task.flow,
+            syncs=task.rules.sync_offsets,
+            follows_rewinds=task.rules.follow_rewinds,
+            now_ms=target.wire.network.time_ms(),
+        )
+        self._committed: dict[str, Offsets] = {}
+        self._refused: dict[str, str] = {}
+        self._mirrors: dict[TopicPartition, _Mirror] = {}
+        self._checkpoints: Checkpoints = {}
+        self._verdicts: list[Verdict] = []
+        self._emitted = self._commits = self._syncs = 0
+
+    # read
+
+    async def read(self, tell: Tell) -> None:
+        await self._read_commits(tell)
+        targets = [pair.target for pair in self._pairs.values()]
+        if self._task.rules.emit_checkpoints:
+            topic = self._task.checkpoints_topic
+            self._checkpoints = await last_checkpoints(self._target, topic, frozenset(targets))
+        await self._read_mirrors(targets)
+
+    async def _read_commits(self, tell: Tell) -> None:
+        groups = ConsumerGroups(self._source.wire)
+        wanted = None if self._task.is_whole else _by_topic([*self._pairs, *self._unfit])
+        for names in _some(self._task.groups):
+            for group, found in (await groups.committed(names, wanted)).items():
+                if isinstance(found, Refused):
+                    self._refused[group] = _said(found, group, self._source.wire, Operation.DESCRIBE)
+                elif found:
+                    self._committed[group] = found
+            tell(0, len(self._task.groups))
+
+    async def _read_mirrors(self, targets: Sequence[TopicPartition]) -> None:
+        """The map only where somebody stands in front of its end."""
+        target, task = self._target, self._task
+        before = await target.positions(task.position_group, targets, stable=False)
+        lagging = self._lagging(before)
+        runs = await target.map_runs(task.map_topic, [pair.target for pair in lagging]) if lagging else {}
+        positions = await target.positions(task.position_group, targets, stable=False) if lagging else before
+        starts = await target.log_starts(targets)
+        ends = await target.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
+        adopted = dict(task.adopted_at)
+        for tp, pair in self._pairs.items():
+            position = positions[pair.target]
+            reach = reach_of(position, _known(pair, adopted))
+            held = _range(starts[pair.target], ends[pair.target], reach)
+            if held is None:
+                self._unfit[tp] = Untranslated(Outcome.MISSING, f"{pair.target} has no leader")
+                continue
+            found = None
+            if pair.target in runs:
+                found = PartitionMap(
+                    runs[pair.target],
+                    reach,
+                    source_topic_id=pair.source_topic_id,
+                    target_topic_id=pair.target_topic_id,
+                )
+            self._mirrors[tp] = _Mirror(pair, position, reach, found, held)
+
+    def _lagging(self, positions: Mapping[TopicPartition, Position | ForeignPosition | None]) -> list[Pair]:
+        """Pairs where somebody has still to read what is mirrored already."""
+        least: dict[TopicPartition, int] = {}
+        for offsets in self._committed.values():
+            for tp, committed in offsets.items():
+                least[tp] = min(committed.offset, least.get(tp, committed.offset))
+        found: list[Pair] = []
+        for tp, pair in self._pairs.items():
+            position = positions[pair.target]
+            if tp in least and not (isinstance(position, Position) and least[tp] >= position.source_next):
+                found.append(pair)
+        return found
+
+    # judge
+
+    async def judge(self, tell: Tell) -> None:
+        groups, done = list(self._committed), 0
+        for names in _some(groups):
+            held = await self._held_on_target(names)
+            verdicts = [
+                verdict for group in names for verdict in self._judge_group(group, held.get(group, {}))
+            ]
+            if self._task.writes:
+                verdicts = await self._commit(verdicts)
+                self._emitted += await self._emit(verdicts)
+            self._verdicts += verdicts
+            done += len(names)
+            tell(done, len(groups))
+
+    async def _held_on_target(self, names: Sequence[str]) -> dict[str, Offsets | Refused]:
+        if not self._rules.syncs:
+            return {}
+        targets = (pair.target for pair in self._pairs.values())
+        return await self._there.committed(names, None if self._task.is_whole else _by_topic(targets))
+
+    def _judge_group(self, group: str, held: Offsets | Refused) -> Iterator[Verdict]:
+        checkpoints = self._checkpoints.get(group, {})
+        for tp, committed in self._committed[group].items():
+            mirror = self._mirrors.get(tp)
+            target = mirror.pair.target if mirror else tp
+            last = checkpoints.get(target)
+            place = GroupPlace(
+                group=group,
+                source=tp,
+                target=target,
+                committed=committed,
+                translation=self._translate(tp, mirror, committed.offset),
+                range=mirror.range if mirror else _NOTHING,
+                there=None if isinstance(held, Refused) else held.get(target),
+                is_active=group in self._task.active,
+                last_checkpoint=last.target_next if last else None,
+            )
+            verdict = judge_place(place, self._rules)
+            if verdict.commit is not None and isinstance(held, Refused):
+                verdict = refused(verdict, _said(held, group, self._target.wire, Operation.READ))
+            yield verdict
+
+    def _translate(
+        self, tp: TopicPartition, mirror: _Mirror | None, offset: int
+    ) -> Translated | Untranslated:
+        if mirror is None:
+            return self._unfit.get(tp) or self._unknown(tp)
+        reach = mirror.reach
+        if reach is not None and offset >= reach.source_next:
+            return Translated(reach.target_next, ahead_by=offset - reach.source_next)
+        return _without_map(mirror) if mirror.map is None else _by_map(mirror.map, mirror.range, offset)
+
+    def _unknown(self, tp: TopicPartition) -> Untranslated:
+        is_wanted = self._task.topics.matches(tp.topic)
+        return _NOT_BEGUN if is_wanted else Untranslated(Outcome.NOT_IN_FLOW)
+
+    # write
+
+    async def _commit(self, verdicts: list[Verdict]) -> list[Verdict]:
+        wanted: dict[str, Offsets] = {}
+        for verdict in verdicts:
+            if verdict.commit is not None:
+                wanted.setdefault(verdict.group, {})[verdict.target] = verdict.commit
+        if not wanted:
+            return verdicts
+        answers = await self._there.commit(wanted)
+        after = [
+            _after_commit(verdict, answers.get(verdict.group), self._target.wire) for verdict in verdicts
+        ]
+        self._commits += sum(verdict.commit is not None for verdict in after)
+        return after
+
+    async def _emit(self, verdicts: Sequence[Verdict]) -> int:
+        if not self._task.rules.emit_checkpoints:
+            return 0
+        news = [
+            checkpoint
+            for verdict in verdicts
+            if (checkpoint := self._checkpoint(verdict)) is not None
+            and self._checkpoints.get(checkpoint.group, {}).get(checkpoint.target) != checkpoint
+        ]
+        return await self._target.append_many(self._task.checkpoints_topic, map(encode_checkpoint, news))
+
+    def _checkpoint(self, verdict: Verdict) -> Checkpoint | None:
+        if verdict.target_next is None:
+            return None
+        committed = self._committed[verdict.group][verdict.source]
+        return Checkpoint(
+            group=verdict.group,
+            target=verdict.target,
+            source_next=SourceOffset(committed.offset),
+            target_next=TargetOffset(verdict.target_next),
+            metadata=own_words(committed.metadata),
+        )
+
+    async def finish(self) -> GroupTaskResult:
+        if self._task.writes and self._task.rules.emit_offset_syncs:
+            self._syncs = await self._emit_syncs()
+        counts, rows = told(self._verdicts, self._task.most_rows)
+        return GroupTaskResult(
+            counts=counts,
+            rows=rows,
+            refused=self._refused,
+            checkpoints=self._emitted,
+            offset_syncs=self._syncs,
+            commits=self._commits,
+        )
+
+    async def _emit_syncs(self) -> int:
+        """The last mirrored record of each partition, where it has changed: sparse, and enough."""
+        topic = self._task.syncs_topic
+        last = await last_offset_syncs(self._target, topic)
+        news = [
+            sync
+            for tp, mirror in self._mirrors.items()
+            if (sync := _sync_of(tp, mirror.reach)) is not None and last.get(tp) != sync
+        ]
+        return await self._target.append_many(topic, map(encode_offset_sync, news))
+
+
+_NOT_BEGUN = Untranslated(Outcome.NEVER, "the flow hasn't begun with this partition")
+_NOTHING = TargetRange(log_start=TargetOffset(0), end=TargetOffset(0))
+
+
+def _by_map(found: PartitionMap, held: TargetRange, offset: int) -> Translated | Untranslated:
+    match found.to_target(SourceOffset(offset)):
+        case int(at):
+            return Translated(TargetOffset(at))
+        case AheadOfMirror(source_next, target_next):
+            return Translated(target_next, ahead_by=max(offset - source_next, 0))
+        case OlderThanMap() as older if 0 < held.log_start >= older.target_begins:
+            return Translated(held.log_start)  # retention took all that may lie in front
+        case why:
+            return Untranslated(Outcome(why.reason), str(why))
+
+
+def _without_map(mirror: _Mirror) -> Untranslated:
+    if mirror.position is None:
+        return _NOT_BEGUN
+    return Untranslated(Outcome.OTHER_GENERATION, "the flow's position belongs to other topics")
+
+
+def _sync_of(tp: TopicPartition, reach: Reach | None) -> OffsetSync | None:
+    """Of offsets in front of both ends: who stands right there reads at most this record again."""
+    if reach is None or min(reach.source_next, reach.target_next) < 1:
+        return None
+    return OffsetSync(
+        source=tp,
+        source_offset=SourceOffset(reach.source_next - 1),
+        target_offset=TargetOffset(reach.target_next - 1),
+    )
+
+
+def _range(start: int | Refused, end: LogEnd | Refused, reach: Reach | None) -> TargetRange | None:
+    """None: the partition can't be asked."""
+    if not isinstance(start, int) or not isinstance(end, LogEnd):
+        return None
+    mirrored = end.offset if reach is None else min(end.offset, reach.target_next)
+    return TargetRange(log_start=TargetOffset(start), end=TargetOffset(mirrored))
+
+
+def _known(pair: Pair, adopted: Mapping[str, int]) -> KnownPair:
+    return KnownPair(
+        source_topic=pair.source.topic,
+        source_topic_id=pair.source_topic_id,
+        target_topic_id=pair.target_topic_id,
+        partitions=pair.target.partition + 1,
+        adopted_at=adopted.get(pair.target.topic, -1),
+    )
+
+
+def _after_commit(
+    verdict: Verdict, answer: dict[TopicPartition, int] | Refused | None, wire: Wire
+) -> Verdict:
+    if verdict.commit is None or answer is None:
+        return verdict
+    code = answer.code if isinstance(answer, Refused) else answer.get(verdict.target, 0)
+    if code in (
+        Code.UNKNOWN_MEMBER_ID,
+        Code.ILLEGAL_GENERATION,
+        Code.STALE_MEMBER_EPOCH,
+        Code.FENCED_MEMBER_EPOCH,
+    ):
+        return replace(verdict, outcome=Outcome.ACTIVE, commit=None, why="a consumer began there just now")
+    return refused(verdict, _said(Refused(code), verdict.group, wire, Operation.READ)) if code else verdict
+
+
+def _said(why: Refused, group: str, wire: Wire, needed: Operation) -> str:
+    """A missing right comes with its grant."""
+    if why.code != Code.GROUP_AUTHORIZATION_FAILED:
+        return str(why)
+    return str(wire.not_authorized(why.code, group, needed))
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for tp in partitions:
+        grouped.setdefault(tp.topic, []).append(tp.partition)
+    return grouped
+
+
+def _some(groups: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(groups), _GROUPS_AT_ONCE):
+        yield groups[first : first + _GROUPS_AT_ONCE]

@@ -1,0 +1,88 @@
+"""The Spark application of a big flow's groups: one action, a task for each share of the offset map.
+
+spark-submit spark_jobs/sync_groups.py FLOW --file flows.yaml --report PATH
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from causeway.config.deployment import Deployment
+from causeway.config.load import load_flows
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import CausewayError
+from causeway.core.group_report import GroupsReport, report_lines
+from causeway.core.group_task import GroupTask, GroupTaskResult
+from causeway.flows.groups.run import CarryGroups, sync_groups
+from causeway.flows.ownership import Say
+from causeway.flows.report_files import write_report_file
+from causeway.spark.driver import endpoints_from, say_aloud, warn_of_clear_secrets, watch_parent
+from causeway.spark.executor import GroupPayload, carry_groups
+from causeway.spark.session import spark_context
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit codes as in causeway.core.errors."""
+    parser = argparse.ArgumentParser(prog="sync_groups", description="Groups of one flow, with Spark.")
+    parser.add_argument("flow")
+    parser.add_argument("--file", type=Path, required=True, help="flows.yaml")
+    parser.add_argument("--report", type=Path, help="where to write the report")
+    options = parser.parse_args(arguments)
+    watch_parent(os.environ)
+    try:
+        deployment = load_flows(options.file)
+        deployment.flow(options.flow)
+        endpoints = endpoints_from(deployment, options.flow, os.environ)
+        report = run(deployment, options.flow, endpoints, say=say_aloud, writes=True)
+        if options.report is not None:
+            write_report_file(report.as_dict(), options.report)
+    except CausewayError as error:
+        say_aloud(f"causeway: error: {error}")
+        return error.exit_code
+    for line in report_lines(report):
+        say_aloud(line)
+    return 0
+
+
+def run(
+    deployment: Deployment,
+    flow_name: str,
+    endpoints: tuple[ClusterEndpoint, ClusterEndpoint],
+    *,
+    say: Say,
+    writes: bool,
+) -> GroupsReport:
+    source, target = endpoints
+    with spark_context(f"causeway groups {flow_name}") as context:
+        warn_of_clear_secrets(context, endpoints, flow_name, say)
+        carry = groups_carrier(context, source, target)
+        return sync_groups(
+            deployment.flow(flow_name),
+            deployment.groups[flow_name],
+            source,
+            target,
+            say,
+            writes=writes,
+            carry=carry,
+        )
+
+
+def groups_carrier(context: SparkContext, source: ClusterEndpoint, target: ClusterEndpoint) -> CarryGroups:
+    def carry(tasks: Sequence[GroupTask]) -> list[GroupTaskResult]:
+        payloads = [GroupPayload(task, source, target) for task in tasks]
+        if not payloads:
+            return []
+        answers: list[GroupTaskResult | CausewayError] = (
+            context.parallelize(payloads, len(payloads)).mapPartitions(carry_groups).collect()
+        )
+        for answer in answers:
+            if isinstance(answer, CausewayError):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, GroupTaskResult)]
+
+    return carry

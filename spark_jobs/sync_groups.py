@@ -1,0 +1,7 @@
+"""The groups of one flow, as spark-submit starts it. Defines nothing: Spark would pickle it by value."""
+
+import sys
+
+from causeway.spark.groups import main
+
+raise SystemExit(main(sys.argv[1:]))

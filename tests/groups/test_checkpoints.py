@@ -1,0 +1,237 @@
+"""Checkpoints and group offsets between real brokers, read back by Kafka's own Java classes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from causeway.brokers.mirror_maker_topics import last_offset_syncs
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.errors import FlowFenced
+from causeway.core.group_sync import Outcome
+from causeway.core.identity import TopicPartition
+from causeway.core.naming import IdentityNaming
+from causeway.flows.fence import fence_flow, lift_fence
+from causeway.lab.cluster import LabCluster
+from tests.groups.conftest import MakeStage
+from tests.groups.jvm import GroupProbe
+from tests.groups.stage import (
+    GroupStage,
+    all_values,
+    commit,
+    committed,
+    consume,
+    outcomes,
+    row_of,
+    write,
+    write_in_transactions,
+)
+
+pytestmark = pytest.mark.integration
+
+
+class Exact:
+    """By the records themselves: where the first one at or behind a source offset lies on the target."""
+
+    def __init__(self, stage: GroupStage) -> None:
+        self._here = all_values(stage.source, stage.topic)
+        self._there = {(p, v): o for p, o, v in all_values(stage.target, stage.mirrored)}
+
+    def end(self, partition: int) -> int:
+        return max(o for p, o, _ in self._here if p == partition) + 1
+
+    def place(self, partition: int, source_offset: int) -> int:
+        behind = [v for p, o, v in self._here if p == partition and o >= source_offset]
+        if behind:
+            return self._there[partition, behind[0]]
+        return max(o for (p, _), o in self._there.items() if p == partition) + 1
+
+
+def test_java_reads_the_exact_place_of_every_group(stage: MakeStage, java: GroupProbe) -> None:
+    """Also of groups far behind, over markers and aborted records."""
+    dice = random.Random(6)
+    scene = stage(partitions=2)
+    write_in_transactions(scene.source, scene.topic, range(400), 2, dice)
+    scene.mirror.run()
+    write_in_transactions(scene.source, scene.topic, range(400, 700), 2, dice)
+    scene.mirror.run()
+    exactly = Exact(scene)
+    ends = {p: exactly.end(p) for p in (0, 1)}
+    places = {scene.group(str(n)): {p: dice.randrange(ends[p] + 1) for p in (0, 1)} for n in range(12)}
+    places[scene.group("end")] = ends
+    places[scene.group("begin")] = {0: 0, 1: 0}
+    for group, offsets in places.items():
+        scene.commit(group, offsets)
+    report = scene.sync()
+    assert report.outcomes[Outcome.SYNCED] == 2 * len(places)
+    for group, offsets in places.items():
+        exact = {(scene.mirrored, p): exactly.place(p, offset) for p, offset in offsets.items()}
+        assert committed(scene.target, group) == exact
+    for group in list(places)[::5]:
+        exact = {(scene.mirrored, p): exactly.place(p, offset) for p, offset in places[group].items()}
+        assert java.translated(scene.target, "sf", group) == exact
+    assert "sf.checkpoints.internal" in java.checkpoint_topics(scene.target)
+
+
+def test_nothing_is_written_twice(stage: MakeStage) -> None:
+    scene = stage()
+    write(scene.source, scene.topic, range(100), 2)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 10, 1: 20})
+    first, second = scene.sync(), scene.sync()
+    assert (first.result.checkpoints, first.result.commits, first.result.offset_syncs) == (2, 2, 2)
+    assert (second.result.checkpoints, second.result.commits, second.result.offset_syncs) == (0, 0, 0)
+    assert second.outcomes == first.outcomes == {Outcome.SYNCED: 2}
+
+
+def test_a_look_writes_nothing(stage: MakeStage) -> None:
+    scene = stage()
+    write(scene.source, scene.topic, range(20), 2)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 5})
+    report = scene.sync(writes=False)
+    assert row_of(report, scene.group()).target_next == 5
+    assert (report.result.checkpoints, report.result.commits) == (0, 0)
+    assert committed(scene.target, scene.group()) == {}
+
+
+def test_the_why_report_says_of_each_group_why(stage: MakeStage) -> None:
+    scene = stage()
+    write(scene.source, scene.topic, range(100), 2)
+    scene.mirror.run()
+    write(scene.source, scene.topic, range(100, 120), 2)
+    commit(scene.target, scene.group("own"), {(scene.mirrored, 0): 10})
+    scene.commit(scene.group("own"), {0: 20})
+    scene.commit(scene.group("ahead"), {0: 55})
+    scene.commit(scene.group("well"), {0: 30, 1: 40})
+    commit(scene.source, scene.group("elsewhere"), {("__consumer_offsets", 0): 3})
+    report = scene.sync()
+    assert outcomes(report, scene.group("well")) == {Outcome.SYNCED: 2}
+    assert outcomes(report, scene.group("ahead")) == {Outcome.AHEAD: 1}
+    assert outcomes(report, scene.group("elsewhere")) == {Outcome.NOT_IN_FLOW: 1}
+    assert outcomes(report, scene.group("own")) == {Outcome.MOVED_ON: 1}
+    assert scene.there(scene.group("ahead")) == {0: 50}
+    scene.mirror.run()
+    scene.sync()
+    assert scene.there(scene.group("ahead")) == {0: 56}, "a marker lies between"
+
+
+def test_a_group_that_has_moved_on_is_never_pulled_back(stage: MakeStage) -> None:
+    """A failover: the group reads on the target, its commits on the source stay where they were."""
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    consume(scene.source, scene.topic, group, 20, reset="earliest")
+    scene.sync()
+    consume(scene.target, scene.mirrored, group, 10, reset="error")
+    before = scene.there(group)
+    for source_offset in (5, 20, 45):
+        scene.commit(group, {0: source_offset})
+        report = scene.sync(follow_rewinds=True)
+        assert row_of(report, group).outcome is Outcome.MOVED_ON
+        assert scene.there(group) == before == {0: 30}
+
+
+def test_a_group_at_work_on_the_target_is_left_alone(stage: MakeStage) -> None:
+    from confluent_kafka import Consumer
+
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    scene.commit(group, {0: 20})
+    consumer = Consumer({**scene.target.endpoint().settings, "group.id": group, "enable.auto.commit": False})
+    consumer.subscribe([scene.mirrored])
+    try:
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        report = scene.sync()
+    finally:
+        consumer.close()
+    assert row_of(report, group).outcome is Outcome.ACTIVE
+    assert committed(scene.target, group) == {}
+    assert report.result.checkpoints == 1, "its checkpoint goes on"
+
+
+def test_below_the_log_start_of_the_target_is_its_log_start(stage: MakeStage) -> None:
+    from confluent_kafka import TopicPartition as At
+
+    from causeway.lab.clients import admin_client
+
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    admin = admin_client(scene.target.endpoint())
+    (answer,) = admin.delete_records([At(scene.mirrored, 0, 30)]).values()
+    answer.result(30)
+    scene.commit(group, {0: 10})
+    scene.sync()
+    assert scene.there(group) == {0: 30}
+
+
+def test_a_fenced_flow_writes_nothing(stage: MakeStage) -> None:
+    scene = stage(partitions=1)
+    write(scene.source, scene.topic, range(10), 1)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 5})
+    fence_flow(scene.mirror.flow, scene.target.endpoint(), by="test", because="a failover")
+    with pytest.raises(FlowFenced):
+        scene.sync()
+    assert scene.sync(writes=False).outcomes == {Outcome.SYNCED: 1}
+    lift_fence(scene.mirror.flow, scene.target.endpoint(), by="test", because="the end")
+    assert scene.sync().result.commits == 1
+
+
+def test_our_own_groups_are_excluded(stage: MakeStage) -> None:
+    scene = stage(partitions=1)
+    commit(scene.source, f"causeway.{scene.stem}", {(scene.topic, 0): 0})
+    report = scene.sync(include=(".*",))
+    assert f"causeway.{scene.stem}" in report.excluded
+    assert f"causeway.{scene.stem}" not in report.groups
+
+
+def test_offset_syncs_name_a_record_on_both_sides(stage: MakeStage) -> None:
+    scene = stage(partitions=2)
+    write_in_transactions(scene.source, scene.topic, range(60), 2, random.Random(1))
+    scene.mirror.run()
+    scene.sync()
+    exactly = Exact(scene)
+    network = Network()
+    wire = Wire(scene.target.endpoint(), network)
+    network.run(wire.connect)
+    syncs = network.run(lambda: last_offset_syncs(WireTarget(wire), "mm2-offset-syncs.sf.internal"))
+    wire.disconnect()
+    network.close()
+    for partition in (0, 1):
+        sync = syncs[TopicPartition(scene.topic, partition)]
+        behind = exactly.place(partition, sync.source_offset + 1)
+        assert sync.target_offset < behind, "who reads on from here misses nothing"
+
+
+def test_on_a_target_of_the_old_kind(
+    stage: MakeStage, nyc_v1: LabCluster, java: GroupProbe, topic_name: Callable[..., str]
+) -> None:
+    scene = stage(target=nyc_v1, partitions=1)
+    write(scene.source, scene.topic, range(30), 1)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 12})
+    scene.sync()
+    assert scene.there(scene.group()) == {0: 12}
+    assert java.translated(nyc_v1, "sf", scene.group()) == {(scene.mirrored, 0): 12}
+
+
+def test_names_stay_with_identity(stage: MakeStage, java: GroupProbe) -> None:
+    import dataclasses
+
+    scene = stage(partitions=1)
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, naming=IdentityNaming())
+    write(scene.source, scene.topic, range(30), 1)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 12})
+    scene.sync()
+    assert java.translated(scene.target, "sf", scene.group()) == {(scene.topic, 0): 12}

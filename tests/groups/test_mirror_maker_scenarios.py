@@ -1,0 +1,293 @@
+"""MirrorMaker 2's own scenarios on translation, checkpoints and group sync, under its names.
+
+What its tests allow (repeats below `offset.lag.max`, places that are only lower bounds) isn't allowed here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from causeway.core.group_sync import Outcome
+from causeway.core.naming import IdentityNaming
+from causeway.lab.clients import admin_client
+from causeway.lab.cluster import LabCluster
+from tests.groups.conftest import MakeStage
+from tests.groups.jvm import GroupProbe
+from tests.groups.stage import (
+    GroupStage,
+    Record,
+    all_values,
+    commit,
+    consume,
+    make_topic,
+    outcomes,
+    row_of,
+    write,
+    write_in_transactions,
+)
+
+pytestmark = pytest.mark.integration
+PARTITIONS, RECORDS = 10, 100
+
+
+def begun(scene: GroupStage) -> GroupStage:
+    """10 partitions with 10 records each, mirrored: how MirrorMaker 2's suite begins."""
+    write(scene.source, scene.topic, range(RECORDS), scene.partitions)
+    scene.mirror.run()
+    return scene
+
+
+def read_on_source(scene: GroupStage, group: str, count: int = -1) -> list[Record]:
+    return consume(scene.source, scene.topic, group, count, reset="earliest")
+
+
+def read_on_target(scene: GroupStage, group: str) -> list[Record]:
+    return consume(scene.target, scene.mirrored, group, -1, reset="earliest")
+
+
+def topics(cluster: LabCluster) -> set[str]:
+    return set(admin_client(cluster.endpoint()).list_topics(timeout=20).topics)
+
+
+def numbers(records: list[Record]) -> list[int]:
+    return sorted(int(value) for _, _, value in records)
+
+
+def test_replication(stage: MakeStage, java: GroupProbe) -> None:
+    """Checkpoints of all partitions, a failover that repeats and misses nothing, places that only rise."""
+    scene = begun(stage(partitions=PARTITIONS))
+    group = scene.group()
+    read_on_source(scene, group)
+    scene.sync()
+    first = java.translated(scene.target, "sf", group)
+    assert set(first) == {(scene.mirrored, p) for p in range(PARTITIONS)}
+    write(scene.source, scene.topic, range(RECORDS, 2 * RECORDS), PARTITIONS)
+    scene.mirror.run()
+    read_on_source(scene, group, 30)
+    scene.sync()
+    then = java.translated(scene.target, "sf", group)
+    assert all(then[place] >= first[place] for place in first)
+    assert len(read_on_target(scene, group)) == 70
+
+
+def test_replication_with_empty_partition(stage: MakeStage, java: GroupProbe) -> None:
+    scene = stage(partitions=2)
+    write(scene.source, scene.topic, range(0, 20, 2), 2)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 10, 1: 0})
+    scene.sync()
+    assert scene.there(scene.group()) == {0: 10, 1: 0}
+    assert java.translated(scene.target, "sf", scene.group()) == {
+        (scene.mirrored, 0): 10,
+        (scene.mirrored, 1): 0,
+    }
+
+
+def test_one_way_replication_with_auto_offset_sync(stage: MakeStage) -> None:
+    """MirrorMaker 2's bound is fewer repeats than `offset.lag.max`; ours is none."""
+    scene = begun(stage(partitions=PARTITIONS))
+    group = scene.group()
+    read_on_source(scene, group)
+    scene.sync()
+    assert read_on_target(scene, group) == []
+    write(scene.source, scene.topic, range(RECORDS, RECORDS + 50), PARTITIONS)
+    scene.mirror.run()
+    assert numbers(read_on_target(scene, group)) == list(range(RECORDS, RECORDS + 50))
+    assert f"nyc.{scene.topic}" not in topics(scene.source), "nothing went back"
+
+
+def test_one_way_replication_with_frequent_offset_syncs(stage: MakeStage) -> None:
+    """`offset.lag.max = 0`, with a sync after each small share: no redelivery."""
+    scene = stage(partitions=2)
+    group, seen = scene.group(), list[int]()
+    for first in range(0, 60, 20):
+        write(scene.source, scene.topic, range(first, first + 20), 2)
+        scene.mirror.run()
+        seen += numbers(read_on_source(scene, group, 13))
+        scene.sync()
+    rest = numbers(read_on_target(scene, group))
+    assert sorted(seen + rest) == list(range(60))
+
+
+def test_replication_without_offset_sync_will_not_create_offset_syncs_topic(stage: MakeStage) -> None:
+    """Data flows, checkpoints too; `mm2-offset-syncs` isn't made. Under an alias of the test's own."""
+    scene = stage(partitions=1)
+    alias = scene.stem.replace("-", "_")
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, source=alias)
+    begun(scene)
+    scene.commit(scene.group(), {0: 5})
+    report = scene.sync(emit_offset_syncs=False)
+    assert report.result.checkpoints == 1
+    assert f"{alias}.checkpoints.internal" in topics(scene.target)
+    assert f"mm2-offset-syncs.{alias}.internal" not in topics(scene.target)
+    scene.sync()
+    assert f"mm2-offset-syncs.{alias}.internal" in topics(scene.target)
+
+
+def test_offset_syncs_topics_on_target(stage: MakeStage) -> None:
+    scene = begun(stage(partitions=1))
+    scene.commit(scene.group(), {0: 5})
+    report = scene.sync()
+    assert (report.result.offset_syncs, report.result.checkpoints) == (1, 1)
+    assert "mm2-offset-syncs.sf.internal" in topics(scene.target)
+    assert not any(name.startswith("mm2-offset-syncs") for name in topics(scene.source))
+
+
+def test_no_checkpoints_if_no_records_are_mirrored(stage: MakeStage, java: GroupProbe) -> None:
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(10), 1)
+    scene.commit(group, {0: 5})
+    report = scene.sync()
+    assert outcomes(report, group) == {Outcome.NEVER: 1}
+    assert java.translated(scene.target, "sf", group) == {}
+    scene.mirror.run()
+    scene.sync()
+    assert java.translated(scene.target, "sf", group) == {(scene.mirrored, 0): 5}
+
+
+def test_restart_replication(stage: MakeStage) -> None:
+    """Each of our runs is a new process' worth: nothing is remembered but what the clusters hold."""
+    scene = begun(stage(partitions=2))
+    group, before = scene.group(), {0: 0, 1: 0}
+    for again in range(3):
+        first = RECORDS * (again + 1)
+        write(scene.source, scene.topic, range(first, first + RECORDS), 2)
+        scene.mirror.run()
+        read_on_source(scene, group, 70)
+        scene.sync()
+        now = scene.there(group)
+        assert all(now.get(p, 0) >= before.get(p, 0) for p in before)
+        before = now
+    assert len(read_on_target(scene, group)) == 4 * RECORDS - 3 * 70
+
+
+def test_offset_translation_behind_replication_flow(stage: MakeStage, java: GroupProbe) -> None:
+    """10,000 records, the group at 90 %, then back at 10 %: the checkpoint advances, then rewinds."""
+    scene = stage(partitions=1)
+    group, place = scene.group(), (scene.mirrored, 0)
+    write(scene.source, scene.topic, range(10_000), 1)
+    scene.mirror.run()
+    offsets = {int(value): offset for _, offset, value in all_values(scene.target, scene.mirrored)}
+    scene.commit(group, {0: 9_000})
+    scene.sync()
+    assert java.translated(scene.target, "sf", group) == {place: offsets[9_000]}
+    scene.commit(group, {0: 1_000})
+    report = scene.sync()
+    assert java.translated(scene.target, "sf", group) == {place: offsets[1_000]}
+    assert row_of(report, group).outcome is Outcome.WENT_BACK, "the group's offset only if the flow says so"
+    assert scene.there(group) == {0: offsets[9_000]}
+    scene.sync(follow_rewinds=True)
+    assert scene.there(group) == {0: offsets[1_000]}
+
+
+def test_identity_replication(stage: MakeStage) -> None:
+    scene = stage(partitions=2)
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, naming=IdentityNaming())
+    begun(scene)
+    group = scene.group()
+    first = read_on_source(scene, group, 33)
+    scene.sync()
+    assert numbers([*first, *read_on_target(scene, group)]) == list(range(RECORDS))
+
+
+def test_replication_with_transactional_source(stage: MakeStage) -> None:
+    scene = stage(partitions=2)
+    write_in_transactions(scene.source, scene.topic, range(200), 2, random.Random(4))
+    scene.mirror.run()
+    group = scene.group()
+    first = read_on_source(scene, group, 111)
+    scene.sync()
+    assert numbers([*first, *read_on_target(scene, group)]) == list(range(200))
+
+
+def test_downstream_topic_renaming(stage: MakeStage, java: GroupProbe) -> None:
+    """A checkpoint names the topic as the target calls it."""
+    scene = begun(stage(partitions=1))
+    scene.commit(scene.group(), {0: 1})
+    scene.sync()
+    assert set(java.translated(scene.target, "sf", scene.group())) == {(f"sf.{scene.topic}", 0)}
+
+
+def test_sync_offset(stage: MakeStage) -> None:
+    """Forward only: what lies further on the target stays."""
+    scene = begun(stage(partitions=2))
+    group = scene.group()
+    scene.commit(group, {0: 10, 1: 10})
+    scene.sync()
+    scene.commit(group, {0: 20, 1: 5})
+    scene.sync()
+    assert scene.there(group) == {0: 20, 1: 10}
+
+
+def test_sync_offset_for_target_group_with_null_offset_and_metadata(stage: MakeStage) -> None:
+    """Sarama leaves partitions without an offset: they get theirs."""
+    scene = begun(stage(partitions=2))
+    group = scene.group()
+    commit(scene.target, group, {(scene.mirrored, 0): 50})
+    scene.commit(group, {0: 7, 1: 8})
+    scene.sync()
+    assert scene.there(group) == {0: 50, 1: 8}
+
+
+def test_no_checkpoint_for_topic_without_offset_syncs(stage: MakeStage) -> None:
+    scene = begun(stage(partitions=1))
+    other = f"{scene.topic}-other"
+    make_topic(scene.source, other)
+    commit(scene.source, scene.group(), {(other, 0): 0, (scene.topic, 0): 3})
+    report = scene.sync()
+    assert outcomes(report, scene.group()) == {Outcome.SYNCED: 1, Outcome.NOT_IN_FLOW: 1}
+    assert report.result.checkpoints == 1
+
+
+def test_no_checkpoint_for_topic_with_null_offset_and_metadata(stage: MakeStage, java: GroupProbe) -> None:
+    """A group that has read one partition only has nothing to say of the other one."""
+    scene = begun(stage(partitions=2))
+    scene.commit(scene.group(), {1: 4})
+    scene.sync()
+    assert java.translated(scene.target, "sf", scene.group()) == {(scene.mirrored, 1): 4}
+
+
+def test_checkpoints_task_restart_uses_existing_checkpoints(stage: MakeStage) -> None:
+    scene = begun(stage(partitions=2))
+    scene.commit(scene.group(), {0: 4, 1: 5})
+    assert scene.sync().result.checkpoints == 2
+    assert scene.sync().result.checkpoints == 0
+    scene.commit(scene.group(), {0: 6})
+    assert scene.sync().result.checkpoints == 1
+
+
+def test_no_consumer_group(stage: MakeStage) -> None:
+    report = begun(stage(partitions=1)).sync()
+    assert (report.groups, report.result.checkpoints) == ((), 0)
+
+
+def test_find_consumer_groups_in_common_scenarios(stage: MakeStage) -> None:
+    """Only groups with an offset on a topic of the flow count, by both filters together."""
+    scene = begun(stage(partitions=1))
+    other = f"{scene.topic}-other"
+    make_topic(scene.source, other)
+    commit(scene.source, scene.group("both"), {(other, 0): 0, (scene.topic, 0): 3})
+    commit(scene.source, scene.group("other"), {(other, 0): 0})
+    commit(scene.source, scene.group("left.out"), {(scene.topic, 0): 3})
+    report = scene.sync(exclude=(r".*\.left\.out",))
+    assert report.groups == (scene.group("both"), scene.group("other"))
+    assert scene.group("left.out") in report.excluded
+    assert outcomes(report, scene.group("both"))[Outcome.SYNCED] == 1
+    assert outcomes(report, scene.group("other")) == {Outcome.NOT_IN_FLOW: 1}
+
+
+@pytest.mark.parametrize(("source_offset", "expected"), [(99, 99), (100, 100), (101, 101), (5, 5)])
+def test_offset_translation(stage: MakeStage, source_offset: int, expected: int) -> None:
+    """Exact at a sync, right behind it and far in front of it, where MirrorMaker 2 has +1, -1 or nothing."""
+    scene = begun(stage(partitions=1))
+    write(scene.source, scene.topic, range(RECORDS, RECORDS + 1), 1)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: source_offset})
+    scene.sync()
+    there = {int(value): offset for _, offset, value in all_values(scene.target, scene.mirrored)}
+    exact = there.get(expected, max(there.values()) + 1)
+    assert scene.there(scene.group()) == {0: exact}

@@ -1,0 +1,127 @@
+"""What tasks did to groups, and the why report of it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from uuid import UUID
+
+from causeway.core.group_filter import FlowGroups
+from causeway.core.group_report import GroupsReport, report_lines
+from causeway.core.group_sync import Committed, Outcome, Verdict
+from causeway.core.group_task import GroupTask, GroupTaskResult, cut_task, together, told
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.topic_filter import TopicFilter
+
+IDS = (UUID(int=1), UUID(int=2))
+
+
+def verdict(group: str, partition: int, outcome: Outcome, why: str = "") -> Verdict:
+    return Verdict(
+        group=group,
+        source=TopicPartition("orders", partition),
+        target=TopicPartition("sf.orders", partition),
+        outcome=outcome,
+        source_next=10,
+        target_next=5,
+        commit=Committed(5) if outcome is Outcome.SYNCED else None,
+        why=why,
+    )
+
+
+def report(*verdicts: Verdict, refused: dict[str, str] | None = None, idle: str = "idle") -> GroupsReport:
+    counts, rows = told(verdicts, 100)
+    names = sorted({v.group for v in verdicts} | {idle} | set(refused or {}))
+    return GroupsReport(
+        flow="sf_to_nyc",
+        began_at="2026-11-19T00:00:00Z",
+        seconds=1.0,
+        wrote=True,
+        syncs_offsets=True,
+        groups=tuple(names),
+        excluded=("causeway.x",),
+        result=GroupTaskResult(counts=counts, rows=rows, refused=refused or {}, commits=1),
+    )
+
+
+def test_each_group_and_partition_has_its_reason() -> None:
+    found = report(
+        verdict("a", 0, Outcome.SYNCED),
+        verdict("a", 1, Outcome.OLDER, "the map begins with 20"),
+        verdict("b", 0, Outcome.ACTIVE),
+        refused={"c": "no right to Describe"},
+    )
+    assert found.outcomes == {
+        Outcome.SYNCED: 1,
+        Outcome.OLDER: 1,
+        Outcome.ACTIVE: 1,
+        Outcome.NO_COMMITS: 1,
+        Outcome.REFUSED: 1,
+    }
+    document = json.loads(json.dumps(found.as_dict()))
+    assert {row["group"]: row["outcomes"] for row in document["groups"]}["a"] == {
+        "older than the map": 1,
+        "synced": 1,
+    }
+    assert {(row["group"], row["source"], row["outcome"]) for row in document["partitions"]} >= {
+        ("a", "orders-1", "older than the map"),
+        ("a", "orders-0", "synced"),
+    }
+    lines = list(report_lines(found))
+    assert "a: 1 older than the map, 1 synced (as orders-1: the map begins with 20)" in lines
+    assert "c: 1 refused: no right to Describe" in lines
+    assert not any(line.startswith("idle:") for line in lines), "nothing has to be done about it"
+
+
+def test_what_is_not_well_is_told_first_where_not_all_fits() -> None:
+    verdicts = [verdict("a", n, Outcome.SYNCED) for n in range(50)] + [verdict("b", 0, Outcome.OLDER)]
+    counts, rows = told(verdicts, 3)
+    assert counts == {"a": Counter({Outcome.SYNCED: 50}), "b": Counter({Outcome.OLDER: 1})}
+    assert [row.group for row in rows] == ["b", "a", "a"]
+
+
+def task(partitions: int) -> GroupTask:
+    pairs = tuple(
+        Pair(
+            source=TopicPartition("orders", n),
+            target=TopicPartition("sf.orders", n),
+            source_topic_id=IDS[0],
+            target_topic_id=IDS[1],
+        )
+        for n in range(partitions)
+    )
+    return GroupTask(
+        flow="f",
+        position_group="causeway.f",
+        map_topic="m",
+        checkpoints_topic="c",
+        syncs_topic="s",
+        topics=TopicFilter(("orders",)),
+        rules=FlowGroups(),
+        groups=("a", "b"),
+        active=frozenset(),
+        pairs=pairs,
+        unfit=((TopicPartition("gone", 0), Outcome.MISSING, "isn't there"),),
+    )
+
+
+def test_shares_hold_every_partition_once_and_travel() -> None:
+    whole = task(100)
+    shares = cut_task(whole, shares=8, map_partitions=8, most_rows=10)
+    assert 1 < len(shares) <= 8
+    assert sorted(str(p) for share in shares for p in share.pairs) == sorted(map(str, whole.pairs))
+    assert [len(share.unfit) for share in shares] == [1, *[0] * (len(shares) - 1)]
+    assert not any(share.is_whole for share in shares)
+    assert all(pickle.loads(pickle.dumps(share)) == share for share in shares)
+    assert cut_task(whole, shares=1, map_partitions=8, most_rows=10) == (whole,)
+
+
+def test_results_add_up() -> None:
+    first = GroupTaskResult(counts={"a": Counter({Outcome.SYNCED: 2})}, checkpoints=2, commits=1)
+    second = GroupTaskResult(
+        counts={"a": Counter({Outcome.SYNCED: 1, Outcome.ACTIVE: 1})}, refused={"b": "why"}, offset_syncs=3
+    )
+    both = together([first, second])
+    assert both.counts == {"a": Counter({Outcome.SYNCED: 3, Outcome.ACTIVE: 1})}
+    assert (both.checkpoints, both.commits, both.offset_syncs, both.refused) == (2, 1, 3, {"b": "why"})
