@@ -1,6 +1,6 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only campaign,chaos,settling,following,proxy,simulation] [--seed N]
+    python -m tests.prove [--only campaign,chaos,settling,gaps,following,proxy,simulation] [--seed N]
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
@@ -13,7 +13,6 @@ import argparse
 import os
 import platform
 import random
-import re
 import sys
 import tempfile
 import time
@@ -29,8 +28,11 @@ from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
 from tests.chaos.prove import prove_chaos, prove_settling
 from tests.follow.measure import follow_fresh
+from tests.gaps.causeway import GapFailed
+from tests.gaps.prove import prove as prove_gaps
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
+from tests.sections import sections_of
 from tests.simulation.mutants import found_by
 from tests.simulation.prove import prove as prove_simulation
 from tests.simulation.prove import prove_settling as prove_settling_worlds
@@ -90,6 +92,10 @@ the target. Brokers, producer, reader and Spark share this one machine's {os.cpu
 """
 
 
+def gaps(folder: Path, wish: Wish) -> str:
+    return prove_gaps(folder, wish.seed, _say)
+
+
 def proxy(folder: Path, _wish: Wish) -> str:
     return prove_proxy(folder, _say)
 
@@ -113,7 +119,7 @@ def mutations(_folder: Path, _wish: Wish) -> str:
 
 
 PARTS: dict[str, Part] = {
-    each.__name__: each for each in (following, proxy, simulation, campaign, settling, chaos, mutations)
+    each.__name__: each for each in (following, proxy, simulation, campaign, settling, chaos, gaps, mutations)
 }
 
 
@@ -128,13 +134,13 @@ def main(arguments: list[str]) -> int:
     chosen = options.only.split(",")
     if unknown := set(chosen) - PARTS.keys():
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    told = _told(_PAGE.read_text(encoding="utf-8")) if _PAGE.exists() else {}
+    told = sections_of(_PAGE.read_text(encoding="utf-8")) if _PAGE.exists() else {}
     for name in chosen:
         _say(f"prove: {name}")
         with tempfile.TemporaryDirectory(prefix="causeway-proof-") as folder:
             try:
                 told[name] = f"{PARTS[name](Path(folder), wish).rstrip()}\n\n{_played()}\n"
-            except (CampaignFailed, CellsFailed, SeedsFailed) as failure:
+            except (CampaignFailed, CellsFailed, GapFailed, SeedsFailed) as failure:
                 _say(str(failure))
                 return 1
     _PAGE.write_text(_page(told), encoding="utf-8")
@@ -143,16 +149,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    parts = ("campaign", "settling", "chaos", "following", "proxy", "simulation")
+    parts = ("campaign", "settling", "chaos", "gaps", "following", "proxy", "simulation")
     order = [name for name in parts if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
-
-
-def _told(page: str) -> dict[str, str]:
-    """What the page says of each part."""
-    pieces = re.split(r"^<!-- (\w+) -->\n", page, flags=re.MULTILINE)[1:]
-    return {name: text.rstrip() + "\n" for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
 
 
 def _played() -> str:

@@ -25,9 +25,12 @@ from tests.chaos.peer import PeerCampaign
 from tests.chaos.prove import three_nodes
 from tests.chaos.report import FORMAT, fault_table, proof_as_json, said, today, versions
 from tests.chaos.schedule import Size, chaos_of
+from tests.sections import write_section
 
 _METHOD = Path(__file__).with_name("comparison.md")
-_PAGE = Path(__file__).parents[2] / "docs/comparison.md"
+PAGE = Path(__file__).parents[2] / "docs/comparison.md"
+SECTIONS = ("faults", "gaps")
+"""Of the page; `tests.gaps.prove` writes the other one."""
 MIRRORS = {
     "causeway": "Causeway",
     "default": "MirrorMaker 2, defaults",
@@ -159,8 +162,8 @@ def _write_page(results: Path) -> int:
         if len({(each["seed"], each["faults_asked"]) for each in found.values()}) > 1:
             say("the results are of different seeds or sizes: no page")
             return 1
-        _PAGE.write_text(page(found), encoding="utf-8")
-        say(f"written: {_PAGE.name}")
+        write_section(PAGE, "faults", page(found), SECTIONS)
+        say(f"written: {PAGE.name}")
     return 0
 
 

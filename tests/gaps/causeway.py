@@ -90,8 +90,10 @@ class CausewayOnGaps:
         _must(not first.parked, f"parked before anything happened: {first.parked}")
         ground.strike()
         commands = self.find_all()
-        for victim, command in commands.items():
-            self._go_on(victim, command)
+        tried: set[Case] = set()
+        for victim in ground.victims:
+            self._go_on(commands[victim.topic], thoroughly=victim.case not in tried)
+            tried.add(victim.case)
         self._ends_well()
         return list(commands.values())
 
@@ -122,19 +124,25 @@ class CausewayOnGaps:
         _must(len(witness) == 60, f"the others didn't go on: {len(witness)} of 60")
         return commands
 
-    def _go_on(self, topic: str, command: str) -> None:
+    def _go_on(self, command: str, *, thoroughly: bool) -> None:
+        """As it was printed; thoroughly: also dry, with another range, and again."""
         words = shlex.split(command)[1:]
+        if thoroughly:
+            self._try_without_effect(command, words)
+        done = self.causeway(*words)
+        _must(done.exit_code == 0, f"{command}: {done}")
+        self._say(done.out.strip())
+        if thoroughly:
+            again = self.causeway(*words)
+            _must(again.exit_code == 0, f"{command} again: {again}")
+            is_known = "nothing to do" in again.out or "forgotten" in done.out
+            _must(is_known, f"{command} again: {again}")
+
+    def _try_without_effect(self, command: str, words: list[str]) -> None:
         dry = self.causeway(*words, "--dry-run")
         _must(dry.exit_code == 0 and "would" in dry.out, f"{command} --dry-run: {dry}")
         if words[0] == "accept-gap":
             self._refuses_any_other_range(words)
-        done = self.causeway(*words)
-        _must(done.exit_code == 0, f"{command}: {done}")
-        again = self.causeway(*words)
-        _must(again.exit_code == 0, f"{command} again: {again}")
-        if "forgotten" not in done.out:
-            _must("nothing to do" in again.out, f"{command} again: {again}")
-        self._say(done.out.strip())
 
     def _refuses_any_other_range(self, words: list[str]) -> None:
         for place in (4, 5):

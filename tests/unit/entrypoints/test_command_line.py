@@ -169,6 +169,18 @@ USAGE = [
     (["plan", "a", "b"], "causeway: unrecognized arguments: b"),
     (["flows", "--jso"], "causeway: unrecognized arguments: --jso"),
     (["fence", "sf_to_nyc"], "causeway fence: the following arguments are required: --because"),
+    (
+        ["restart-topic", "sf_to_nyc", "orders"],
+        "causeway restart-topic: the following arguments are required: --because",
+    ),
+    (
+        ["accept-gap", "sf_to_nyc", "orders", "0", "x", "9", "--because", "a test"],
+        "FROM = x: must be a whole number, 0 or more; write it in digits",
+    ),
+    (
+        ["reconcile", "sf_to_nyc", "orders", "-1", "--because", "a test"],
+        "PARTITION = -1: must be a whole number, 0 or more",
+    ),
     (["fence", "sf_to_nyc", "--because", " "], "--because =  : must be 1 to 500 characters on one line"),
     (
         ["fence", "sf_to_nyc", "--because", "a\nb"],
