@@ -293,16 +293,17 @@ def _copy_repacked(raw, copy, batches, *, reasons):
         way = choose_way(head, first_wanted=0)
         if isinstance(way, Repack):
             assert set(way.reasons) <= reasons
-        result = repack(
-            [(head, batch)],
-            first_wanted=0,
+        made = repack([(head, batch)], first_wanted=0).made
+        if not made:
+            continue
+        (result,) = made
+        ours = rebase(
+            memoryview(result.batch),
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=sequence,
         )
-        if result is None:
-            continue
-        assert raw.append(copy, result.batch, copy) == (0, sequence)
+        assert raw.append(copy, ours, copy) == (0, sequence)
         sequence += result.record_count
         segments += result.segments
     assert raw.end(copy, producer_id, epoch, committed=True).error_code == 0

@@ -209,6 +209,8 @@ class FlowRun:
 
     def _note_parked(self, results: list[LaneResult]) -> None:
         for row in (row for result in results for row in result.rows):
+            if row.parked is not None and row.later:
+                continue
             if row.parked is not None:
                 self._parked_until[row.source] = self.clock.monotonic() + _PARKED_AGAIN_SECONDS
                 self.parked[row.source] = row.parked

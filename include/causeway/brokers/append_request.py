@@ -119,23 +119,28 @@ def _answers(data: memoryview) -> tuple[dict[TopicPartition, AppendAnswer], int]
         partitions, at = read_unsigned(data, at)
         for _ in range(partitions - 1):
             partition, code, base_offset, _, log_start = _RESULT.unpack_from(data, at)
-            at = _behind_record_errors(data, at + _RESULT.size)
+            at_fault, at = _read_record_errors(data, at + _RESULT.size)
             message, at = _read_text(data, at)
             at = _behind_tags(data, at)
             found[TopicPartition(topic, partition)] = (
-                Refused(code, message) if code else Appended(base_offset, log_start)
+                Refused(code, message, at_fault=at_fault) if code else Appended(base_offset, log_start)
             )
         at = _behind_tags(data, at)
     (throttle_time_ms,) = _INT32.unpack_from(data, at)
     return found, throttle_time_ms
 
 
-def _behind_record_errors(data: memoryview, at: int) -> int:
+def _read_record_errors(data: memoryview, at: int) -> tuple[tuple[int, ...], int]:
+    """The places of records in their batch that the broker names; what it says of each is in the message."""
     errors, at = read_unsigned(data, at)
+    named: list[int] = []
     for _ in range(errors - 1):
+        if at + _INT32.size > len(data):
+            raise IndexError(at)
+        named.append(_INT32.unpack_from(data, at)[0])
         _, at = _read_text(data, at + _INT32.size)
         at = _behind_tags(data, at)
-    return at
+    return tuple(named), at
 
 
 def _behind_tags(data: memoryview, at: int) -> int:

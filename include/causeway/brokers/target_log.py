@@ -164,18 +164,26 @@ class WireTarget(WireMapReader):
     async def open_runs(
         self, map_partitions: Sequence[TopicPartition], producer_id: int
     ) -> dict[TopicPartition, list[Run]]:
-        runs: dict[TopicPartition, list[Run]] = {}
-        for tp, starts in (await self._open_transactions(map_partitions)).items():
+        found = await self.open_records(map_partitions, producer_id)
+        return {
+            tp: [decode_run(r.key, r.value) for r in records if r.key and r.value]
+            for tp, records in found.items()
+        }
+
+    async def open_records(
+        self, partitions: Sequence[TopicPartition], producer_id: int
+    ) -> dict[TopicPartition, list[Record]]:
+        found: dict[TopicPartition, list[Record]] = {}
+        for tp, starts in (await self._open_transactions(partitions)).items():
             if isinstance(starts, Refused):
                 raise Unreachable(f"producers of {tp} on {self.wire.endpoint}: {starts}")
             if producer_id not in starts:
                 continue
-            runs[tp], end = [], await self.end_of(tp, READ_UNCOMMITTED)
+            found[tp], end = [], await self.end_of(tp, READ_UNCOMMITTED)
             async for head, batch, _ in self.batches(tp, starts[producer_id], end, READ_UNCOMMITTED):
                 if head.producer_id == producer_id and not head.is_control:
-                    records = decode_records(batch, head)
-                    runs[tp] += [decode_run(r.key, r.value) for r in records if r.key and r.value]
-        return runs
+                    found[tp] += decode_records(batch, head)
+        return found
 
     async def open_producers(
         self, partitions: Sequence[TopicPartition]

@@ -67,6 +67,7 @@ def check_flows(model: FileModel, document: Document) -> None:
         _check_clusters(name, flow, model, document)
         check_naming(name, flow, document)
         _check_times(name, flow, document)
+        _check_settling(name, flow, document)
         _check_groups(name, flow, document)
     check_cycles(model.flows, document)
     _check_heartbeats(model.flows, document)
@@ -132,4 +133,15 @@ def _check_groups(name: str, flow: FlowModel, document: Document) -> None:
             value="true",
             rule="does nothing without sync.group.offsets.enabled",
             remedy="set that to true as well, or remove this",
+        )
+
+
+def _check_settling(name: str, flow: FlowModel, document: Document) -> None:
+    """What is settled is compared record by record with the source, and quarantine leaves records out."""
+    if flow.settle and flow.on_refused == "quarantine":
+        raise ConfigError(
+            document.place(("flows", name, "settle")),
+            value="true",
+            rule="can't be proved where records go to quarantine",
+            remedy="remove one of the two",
         )

@@ -19,7 +19,7 @@ from causeway.config.explain import explain
 from causeway.config.model import FileModel, FlowModel
 from causeway.config.naming import naming_of
 from causeway.config.schedule import CONTINUOUS
-from causeway.core.flow import CopyLimits, Flow, Upkeep
+from causeway.core.flow import CopyLimits, Flow, RefusedPolicy, Upkeep
 from causeway.core.group_filter import FlowGroups
 from causeway.core.topic_filter import TopicFilter
 
@@ -73,6 +73,7 @@ def _flow(name: str, model: FlowModel) -> Flow:
         ),
         settle=model.settle,
         upkeep=_upkeep(model),
+        on_refused=RefusedPolicy(model.on_refused),
     )
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from causeway.config.refusal import Refusal
 from causeway.config.schedule import check_schedule
 from causeway.config.units import parse_duration_seconds, parse_instant_ms, parse_size_bytes
-from causeway.core.flow import Start
+from causeway.core.flow import RefusedPolicy, Start
 from causeway.core.naming import is_internal, is_legal
 from causeway.core.pattern import compiled
 from causeway.core.pattern_syntax import PatternError
@@ -141,6 +141,7 @@ class FlowModel(_Strict):
         default=5.0, alias="transaction.max.time"
     )
     settle: bool = False
+    on_refused: Literal["park", "raise_limit", "quarantine"] = RefusedPolicy.PARK.value
     schedule: Annotated[str, AfterValidator(_schedule)] | None = None
     follow: bool = False
     run_for: Annotated[DurationSeconds, Field(ge=1, le=86_400)] | None = None

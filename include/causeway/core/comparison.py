@@ -16,7 +16,7 @@ are counted as gone, not as different, up to a bound that the caller knows from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import zip_longest
@@ -55,6 +55,14 @@ class RecordBuffer:
     def drop(self, count: int) -> None:
         del self.offsets[:count]
         del self.contents[:count]
+
+    def leave_out(self, offsets: Collection[int]) -> int:
+        """Take these out, if they are here; returns how many were."""
+        places = [n for n, offset in enumerate(self.offsets) if offset in offsets] if offsets else []
+        for place in reversed(places):
+            del self.offsets[place]
+            del self.contents[place]
+        return len(places)
 
 
 class Kind(Enum):
@@ -101,6 +109,8 @@ class PartitionVerdict:
     """Source records from before the target's log start: they can't be compared any more."""
     gone_on_source: int = 0
     """Target records from before the source's log start: likewise."""
+    quarantined: int = 0
+    """Source records that the flow put into quarantine: they aren't missed."""
     behind: int = 0
     """Source offsets (markers included) behind the last record that the target has, or had to have."""
     differences: tuple[Difference, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from causeway.core.mirror_maker_records import checkpoints_topic, offset_syncs_topic
@@ -18,6 +19,14 @@ def group_of(flow: str) -> str:
 
 def map_topic_of(source: str) -> str:
     return f"causeway-offset-map.{source}.internal"
+
+
+class RefusedPolicy(StrEnum):
+    """What becomes of a record that the target doesn't take."""
+
+    PARK = "park"
+    RAISE_LIMIT = "raise_limit"
+    QUARANTINE = "quarantine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class Flow:
     settle: bool = False
     """Keep what a dead worker left open, where it is proved right, so that default readers see no repeats."""
     upkeep: Upkeep = Upkeep()
+    on_refused: RefusedPolicy = RefusedPolicy.PARK
+    """What becomes of records that the target doesn't take."""
 
     @property
     def group(self) -> str:
@@ -97,6 +108,14 @@ class Flow:
     @property
     def map_topic(self) -> str:
         return map_topic_of(self.source)
+
+    @property
+    def quarantines(self) -> bool:
+        return self.on_refused is RefusedPolicy.QUARANTINE
+
+    @property
+    def quarantine_topic(self) -> str:
+        return f"causeway-quarantine.{self.name}.internal"
 
     @property
     def checkpoints_topic(self) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
+from causeway.core.demands import Demands, LimitRaise
 from causeway.core.errors import CausewayError
-from causeway.core.flow import CopyLimits
+from causeway.core.flow import CopyLimits, RefusedPolicy
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.position import Position
 from causeway.core.producer import ProducerEpoch
@@ -35,8 +36,17 @@ class Assignment:
     """Whether an earlier run of this flow has already written this pair of topics."""
     adopted_at: int = -1
     """Generation of the last adoption in this pair of topics; -1: none."""
-    may_join: bool = True
-    """Whether small batches may travel in one: not once the target refused a joined one."""
+    demands: Demands = field(default_factory=Demands)
+    """What the target asks of the batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Where records go that the target doesn't take, and what their place on the source is called there."""
+
+    topic: str
+    source: str
+    """The source's alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,9 @@ class LaneTask:
     """Whether a dead owner's transaction is committed, where it is proved right, instead of aborted."""
     last_owner: LastOwner | None = None
     """Of this run; None: it hasn't owned the lane yet."""
+    on_refused: RefusedPolicy = RefusedPolicy.PARK
+    quarantine: Quarantine | None = None
+    """Set exactly if `on_refused` is quarantine."""
 
 
 class ParkReason(StrEnum):
@@ -132,8 +145,12 @@ class PartitionRow:
     recopied_from: int | None = None
     """Source offset from which a lost tail of the target was copied again."""
     parked: Parked | None = None
-    may_join: bool = True
-    """False: the target refused a joined batch; one by one it takes what it can."""
+    demands: Demands | None = None
+    """What the target turned out to ask of the batches; None: nothing new."""
+    wanted_limit: LimitRaise | None = None
+    """What has to be raised on the target before the next batch can cross."""
+    quarantined: dict[int, str] = field(default_factory=dict)
+    """Source offsets of records that were put into quarantine, and why."""
     later: str = ""
     """A passing reason why this partition waits for the next round."""
 

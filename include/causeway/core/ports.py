@@ -26,6 +26,7 @@ from causeway.core.kafka_errors import error_name
 from causeway.core.offset_map import Run
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.producer import ProducerState
+from causeway.core.records import Record
 
 
 class Doubt(Exception):
@@ -53,6 +54,8 @@ class Refused:
     log_start: int = -1
     """Of a question out of range: what the log holds instead; -1: not known."""
     log_end: int = -1
+    at_fault: tuple[int, ...] = ()
+    """Of a refused batch: the records that the broker named, counted from 0."""
 
     def __str__(self) -> str:
         return f"{error_name(self.code)}{f' ({self.detail})' if self.detail else ''}"
@@ -224,6 +227,12 @@ class Target(LogReader, Protocol):
         self, map_partitions: Sequence[TopicPartition], producer_id: int
     ) -> dict[TopicPartition, list[Run]]:
         """The runs of the transaction that this producer has open there, if it has one."""
+        ...
+
+    async def open_records(
+        self, partitions: Sequence[TopicPartition], producer_id: int
+    ) -> dict[TopicPartition, list[Record]]:
+        """The records of the transaction that this producer has open there, if it has one."""
         ...
 
     async def open_producers(

@@ -1,13 +1,13 @@
 """Which way a batch crosses, and the way for those that can't cross as they are.
 
-Verbatim is the rule. A batch is repacked when a broker would refuse it (holes, old format), when only
-its end is wanted, or when re-addressing it would change what readers see (LogAppendTime: the append
-times that consumers saw on the source become the records' own, CreateTime, timestamps). Batches of a
-few records each are joined: a request takes one batch of a partition, whatever is in it, and costs as
-much as thousands of records.
+Verbatim is the rule. A batch is repacked when a broker would refuse it (holes, old format, size), when
+only its end is wanted, when the target's topic is set to another codec, or when re-addressing it would
+change what readers see (LogAppendTime: the append times that consumers saw on the source become the
+records' own, CreateTime, timestamps). Batches of a few records each are joined: a request takes one batch
+of a partition, whatever is in it, and costs as much as thousands of records.
 
-Invariants: the codec stays; offsets, timestamps and bodies of the wanted records stay, in order;
-keys, values and headers aren't read.
+Invariants: offsets, timestamps and bodies of the wanted records stay, in order; keys, values and headers
+aren't read; of the wanted records only those leave that are held out, and they are given back.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from causeway.core.batches import BatchHead
-from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES
+from causeway.core.batches import NO_PRODUCER_ID, BatchHead
+from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec
+from causeway.core.demands import Demands
 from causeway.core.record_frames import Frame, write_batch
 from causeway.core.records import frames_of
 
-RepackReason = Literal["holes", "starts_inside", "log_append_time", "old_format", "joined"]
+RepackReason = Literal[
+    "codec", "held_out", "holes", "joined", "log_append_time", "old_format", "split", "starts_inside"
+]
 
 JOINED_BYTES = 256 << 10
 _FEW_RECORDS = 8
@@ -42,51 +45,66 @@ class Repack:
 
 @dataclass(frozen=True, slots=True)
 class Repacked:
-    """A batch to append and where its records come from: runs of (first source offset, count)."""
+    """A batch that is nobody's yet (`batches.rebase` makes it ours), and where its records come from."""
 
     batch: bytes
     record_count: int
     segments: tuple[tuple[int, int], ...]
+    """Runs of (first source offset, count)."""
     first_timestamp: int
     max_timestamp: int
 
 
-def choose_way(head: BatchHead, *, first_wanted: int) -> Verbatim | Repack:
+@dataclass(frozen=True, slots=True)
+class Repacking:
+    """What became of some batches: none, if they hold no wanted record; several, if one was too big."""
+
+    made: tuple[Repacked, ...]
+    held_out: tuple[Frame, ...]
+
+
+_AS_THEY_ARE = Demands()
+
+
+def choose_way(head: BatchHead, *, first_wanted: int, demands: Demands = _AS_THEY_ARE) -> Verbatim | Repack:
     """For batches of data; control batches never cross."""
     applies: tuple[tuple[RepackReason, bool], ...] = (
         ("old_format", head.magic < 2),
         ("holes", head.has_holes),
         ("starts_inside", head.base_offset < first_wanted),
         ("log_append_time", head.is_log_append_time),
+        ("codec", demands.codec is not None and head.codec is not demands.codec),
+        ("split", demands.splits(head.size_bytes, head.record_count)),
+        ("held_out", bool(demands.held_out) and demands.holds_out(head.base_offset, head.next_offset)),
     )
     reasons = tuple(reason for reason, holds in applies if holds)
     return Repack(reasons) if reasons else Verbatim()
 
 
-def reasons_of(heads: Sequence[BatchHead], *, first_wanted: int) -> list[RepackReason]:
+def reasons_of(
+    heads: Sequence[BatchHead], *, first_wanted: int, demands: Demands = _AS_THEY_ARE
+) -> list[RepackReason]:
     """Why these batches don't cross verbatim, in alphabetical order."""
-    ways = [choose_way(head, first_wanted=first_wanted) for head in heads]
+    ways = [choose_way(head, first_wanted=first_wanted, demands=demands) for head in heads]
     found = {reason for way in ways if isinstance(way, Repack) for reason in way.reasons}
     return sorted(found | {"joined"} if len(heads) > 1 else found)
 
 
 def is_small(head: BatchHead) -> bool:
-    """Whether sending the batch costs more than taking it apart."""
-    return head.magic == 2 and head.record_count <= _FEW_RECORDS and head.size_bytes <= _SMALL_BYTES
+    """Whether sending the batch costs more than taking it apart. Old messages come one by one."""
+    return head.record_count <= _FEW_RECORDS and head.size_bytes <= _SMALL_BYTES
 
 
 def repack(
     batches: Sequence[tuple[BatchHead, memoryview]],
     *,
     first_wanted: int,
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
+    demands: Demands = _AS_THEY_ARE,
     limit_bytes: int = DEFAULT_DECOMPRESSED_LIMIT_BYTES,
-) -> Repacked | None:
-    """The records of these batches from `first_wanted` on as one, in the first one's codec; None: no record.
+) -> Repacking:
+    """The records of these batches from `first_wanted` on, in the codec demanded, or else the first one's.
 
-    :raises CorruptBatch: the batch can't be read.
+    :raises CorruptBatch: a batch can't be read.
     """
     frames = [
         frame
@@ -94,21 +112,29 @@ def repack(
         for frame in frames_of(batch, head, limit_bytes=limit_bytes)
         if frame.offset >= first_wanted
     ]
-    if not frames:
-        return None
-    return Repacked(
-        batch=write_batch(
-            frames,
-            codec=batches[0][0].codec,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-        ),
-        record_count=len(frames),
-        segments=segments_of(frames),
-        first_timestamp=frames[0].timestamp_ms,
-        max_timestamp=max(frame.timestamp_ms for frame in frames),
-    )
+    held_out: list[Frame] = []
+    if demands.held_out:
+        held_out = [frame for frame in frames if frame.offset in demands.held_out]
+        frames = [frame for frame in frames if frame.offset not in demands.held_out]
+    codec = batches[0][0].codec if demands.codec is None else demands.codec
+    return Repacking(tuple(_packed(frames, codec, demands)) if frames else (), tuple(held_out))
+
+
+def _packed(frames: Sequence[Frame], codec: Codec, demands: Demands) -> list[Repacked]:
+    """One batch, or as many as it takes: how small halves get is known when they are compressed."""
+    batch = write_batch(frames, codec=codec, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=-1)
+    if demands.splits(len(batch), len(frames)):
+        middle = len(frames) // 2
+        return _packed(frames[:middle], codec, demands) + _packed(frames[middle:], codec, demands)
+    return [
+        Repacked(
+            batch=batch,
+            record_count=len(frames),
+            segments=segments_of(frames),
+            first_timestamp=frames[0].timestamp_ms,
+            max_timestamp=max(frame.timestamp_ms for frame in frames),
+        )
+    ]
 
 
 def segments_of(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:

@@ -38,13 +38,30 @@ class PartitionReport:
     """Since the flow began, from the committed position: no killed run can lose the count."""
     settled: int = 0
     """Of `records`: left open by a worker that died, and kept."""
+    quarantined: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Why, and which source offsets, as ranges: they are in the quarantine topic, not in the mirror."""
     recopied_from: int | None = None
+    held_back: int = 0
+    """Source offsets behind its last stable offset: a transaction is open there."""
     parked: dict[str, str] | None = None
     later: str = ""
 
     @property
     def lag(self) -> int:
         return max(self.last_stable - self.source_next, 0)
+
+    @property
+    def quarantined_records(self) -> int:
+        return sum(behind - first for ranges in self.quarantined.values() for first, behind in ranges)
+
+    def put_aside(self, offsets: dict[int, str]) -> None:
+        """More records in quarantine; neighbours make one range."""
+        for offset, why in sorted(offsets.items()):
+            ranges = self.quarantined.setdefault(why, [])
+            if ranges and ranges[-1][1] == offset:
+                ranges[-1] = (ranges[-1][0], offset + 1)
+            else:
+                ranges.append((offset, offset + 1))
 
     def read_back(self, records: int, repeats: int) -> None:
         """Totals as they are committed: the last word."""
@@ -119,6 +136,8 @@ class RunReport:
             "repeats": sum(p.repeats for p in self.partitions.values()),
             "repeats_in_all": sum(p.repeats_in_all for p in self.partitions.values()),
             "settled": sum(p.settled for p in self.partitions.values()),
+            "held_back": sum(p.held_back for p in self.partitions.values()),
+            "quarantined": sum(p.quarantined_records for p in self.partitions.values()),
             "rounds": self.rounds,
             "transactions": self.transactions,
             "doubts": self.doubts,
@@ -150,6 +169,7 @@ class RunReport:
         mine.settled += row.settled_records
         for why, count in row.repacked_batches.items():
             mine.repacked_batches[why] = mine.repacked_batches.get(why, 0) + count
+        mine.put_aside(row.quarantined)
         if row.recopied_from is not None:
             mine.recopied_from = row.recopied_from
         if row.parked is not None or not row.later:  # a lost round says nothing about what stood still

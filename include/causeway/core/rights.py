@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from causeway.core.flow import Flow
+from causeway.core.flow import Flow, RefusedPolicy
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
 
@@ -148,6 +148,8 @@ def _on_mirrors(flow: Flow, topics: list[str]) -> list[NeededRight]:
     ]
     if flow.settle:
         uses.append((Operation.DESCRIBE_CONFIGS, "see that they aren't compacted, and may be settled"))
+    if flow.on_refused is RefusedPolicy.RAISE_LIMIT:
+        uses.append((Operation.ALTER_CONFIGS, "raise a limit that a record doesn't fit in"))
     return _of_mirrors(flow, topics, uses)
 
 
@@ -165,14 +167,24 @@ def _of_mirrors(flow: Flow, topics: list[str], uses: Iterable[tuple[Operation, s
 
 
 def _on_own_things(flow: Flow) -> list[NeededRight]:
-    uses = (
+    uses = [
         (FLOWS_TOPIC, Operation.CREATE, "make the topic that says whose turn it is"),
         (FLOWS_TOPIC, Operation.WRITE, "take the turn, prove it behind each claim, fence"),
         (FLOWS_TOPIC, Operation.READ, "know whose turn it is, and prove that positions are the newest"),
         (flow.map_topic, Operation.CREATE, "make the offset map"),
         (flow.map_topic, Operation.WRITE, "write the offset map with the data"),
         (flow.map_topic, Operation.READ, "find a lost position or a lost tail again"),
-    )
+    ]
+    if flow.quarantines:
+        uses += [
+            (
+                flow.quarantine_topic,
+                Operation.CREATE,
+                "make the topic for records that a mirror doesn't take",
+            ),
+            (flow.quarantine_topic, Operation.WRITE, "put such records there"),
+            (flow.quarantine_topic, Operation.READ, "know, when comparing, which records are there"),
+        ]
     topics = [
         NeededRight(side="target", resource="topic", name=name, operation=operation, why=why)
         for name, operation, why in uses

@@ -5,9 +5,10 @@ A plan is a hint for the lanes and the truth for lag. Pure: everything that it n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from causeway.core.demands import Demands
 from causeway.core.flow import Flow
 from causeway.core.gaps import Gap, uncopied_gap
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
@@ -18,6 +19,7 @@ from causeway.core.lane_task import (
     LastOwner,
     Parked,
     ParkReason,
+    Quarantine,
     StartAt,
 )
 from causeway.core.lanes import lane_of
@@ -96,9 +98,15 @@ def plan_tasks(
             limits=flow.limits,
             assignments=tuple(_assignment(f) for f in members),
             settles=flow.settle,
+            on_refused=flow.on_refused,
+            quarantine=_quarantine(flow),
         )
         for lane, members in by_size
     )
+
+
+def _quarantine(flow: Flow) -> Quarantine | None:
+    return Quarantine(topic=flow.quarantine_topic, source=flow.source) if flow.quarantines else None
 
 
 def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
@@ -196,11 +204,11 @@ def last_owners_after(before: Mapping[int, LastOwner], results: Iterable[LaneRes
     return {**before, **left}
 
 
-def without_joining(plan: RoundPlan, partitions: Collection[TopicPartition]) -> RoundPlan:
-    """The same work, where small batches of these source partitions travel one by one."""
+def with_demands(plan: RoundPlan, demands: Mapping[TopicPartition, Demands]) -> RoundPlan:
+    """The same work, with what the target is known to ask, by source partition."""
 
-    def one_by_one(task: LaneTask) -> LaneTask:
-        assignments = (replace(a, may_join=a.pair.source not in partitions) for a in task.assignments)
+    def told(task: LaneTask) -> LaneTask:
+        assignments = (replace(a, demands=demands.get(a.pair.source, a.demands)) for a in task.assignments)
         return replace(task, assignments=tuple(assignments))
 
-    return replace(plan, tasks=tuple(map(one_by_one, plan.tasks))) if partitions else plan
+    return replace(plan, tasks=tuple(map(told, plan.tasks))) if demands else plan

@@ -21,9 +21,21 @@ Report = Mapping[str, Any]
 
 REPORTS_VARIABLE = "CAUSEWAY_REPORTS"
 SHOWN_TOPICS = 40
+SHOWN_RANGES = 10
 KEPT_LINES = 20
 KEPT_CHARACTERS = 160
-_NUMBERS = ("records", "bytes", "verbatim", "repeats", "settled", "lag", "rounds", "transactions", "seconds")
+_NUMBERS = (
+    "records",
+    "bytes",
+    "verbatim",
+    "repeats",
+    "settled",
+    "quarantined",
+    "lag",
+    "rounds",
+    "transactions",
+    "seconds",
+)
 
 
 def report_path(flow: str, run_id: str, attempt: int) -> Path:
@@ -75,6 +87,18 @@ def left_out_lines(report: Report) -> Iterator[str]:
         yield f"PARKED {entry['source']}: {entry['reason']}: {entry['facts']}; {entry['remedy']}"
 
 
+def noted_lines(report: Report) -> Iterator[str]:
+    """What isn't in the mirror for a good reason."""
+    for partition in report.get("partitions", ()):
+        if partition.get("held_back"):
+            yield (
+                f"HELD BACK {partition['source']}: {partition['held_back']:,} source offsets from "
+                f"{partition['last_stable']} on are in or behind an open transaction"
+            )
+        for why, ranges in partition.get("quarantined", {}).items():
+            yield f"QUARANTINED {partition['source']}: {why}: {_ranges(ranges)}"
+
+
 def report_lines(report: Report) -> Iterator[str]:
     """The run in lines, for people: what happened, the busiest topics, what was left out and why."""
     size, seconds = spell_bytes(report["bytes"]), report["seconds"]
@@ -90,12 +114,21 @@ def report_lines(report: Report) -> Iterator[str]:
     for partition in report["partitions"]:
         if partition["recopied_from"] is not None:
             yield copied_again(partition["source"], partition["target"], partition["recopied_from"])
+    yield from noted_lines(report)
     yield from left_out_lines(report)
 
 
 def copied_again(source: str, target: str, source_offset: int) -> str:
     """An unclean election on the target is no reason to stop, but one to say."""
     return f"COPIED AGAIN {source} from source offset {source_offset} on: {target} had lost its tail"
+
+
+def _ranges(ranges: Sequence[Sequence[int]]) -> str:
+    """Source offsets, the first ones of many."""
+    shown = [str(first) if first + 1 == behind else f"{first}-{behind - 1}" for first, behind in ranges]
+    count = sum(behind - first for first, behind in ranges)
+    offsets = ", ".join(shown[:SHOWN_RANGES]) + (", ..." if len(shown) > SHOWN_RANGES else "")
+    return f"{count:,} records, source offsets {offsets}"
 
 
 def _settled(records: int) -> str:

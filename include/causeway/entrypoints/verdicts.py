@@ -25,6 +25,7 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
                 "extra": v.extra,
                 "gone_on_source": v.gone_on_source,
                 "gone_on_target": v.gone_on_target,
+                "quarantined": v.quarantined,
                 "behind": v.behind,
                 "trouble": v.trouble,
                 "differences": [str(d) for d in v.differences],
@@ -44,6 +45,8 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
     gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
     if gone:
         lines.append(f"{flow}: {gone:,} records can't be compared, retention took them on one side")
+    if aside := sum(v.quarantined for v in report.partitions):
+        lines.append(f"{flow}: {aside:,} records are in quarantine, and not in the mirror")
     if behind:
         lines.append(f"{flow}: {behind:,} source offsets behind the last mirrored record aren't judged")
     verdict = "equal" if report.exit_code == 0 else f"{len(report.unequal)} partitions differ"

@@ -20,7 +20,7 @@ from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.progress import Progress
 from causeway.core.report import RunOutcome, RunReport
-from causeway.core.round_plan import RoundPlan, last_owners_after, with_last_owners, without_joining
+from causeway.core.round_plan import RoundPlan, last_owners_after, with_last_owners
 from causeway.core.topics import RefusedTopic
 from causeway.flows.clusters import (
     Clusters,
@@ -30,6 +30,7 @@ from causeway.flows.clusters import (
     refuse_other_clusters,
 )
 from causeway.flows.fence import claim_all_lanes
+from causeway.flows.held_back import HeldBackWatch
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.life_signs import LifeSigns
 from causeway.flows.ownership import (
@@ -44,6 +45,7 @@ from causeway.flows.ownership import (
 from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
 from causeway.flows.rights import check_own_rights
 from causeway.flows.stocktaking import take_stock
+from causeway.flows.target_demands import TargetDemands
 from causeway.flows.topics import prepare_topics
 
 Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
@@ -144,7 +146,8 @@ class _Run:
         self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
-        self._not_joined: set[TopicPartition] = set()
+        self._held_back = HeldBackWatch(clusters.source, self._clock, say)
+        self._demands = TargetDemands(flow, self._target_admin, self._clock, say)
         self._last_owners: dict[int, LastOwner] = {}
         self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
@@ -212,6 +215,9 @@ class _Run:
     def _go_one_round(self) -> RunOutcome | None:
         plan = self._plan()
         outcome = self._is_over(plan)
+        self._clusters.network.run(
+            lambda: self._held_back.look(plan, self.report, is_last=outcome is not None)
+        )
         if outcome is not None:
             return outcome
         if plan.tasks:
@@ -250,7 +256,7 @@ class _Run:
         self._landscape = landscape
         known, waiting = self._remembered, self._parked_now()
         plan = await plan_round(flow, self.generation, source, target, landscape, known, waiting)
-        return with_last_owners(without_joining(plan, self._not_joined), self._last_owners)
+        return with_last_owners(self._demands.told_to(plan), self._last_owners)
 
     def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
         done = prepare_topics(
@@ -315,6 +321,7 @@ class _Run:
         results = self._carry(plan.tasks)
         self.report.rounds += 1
         self.report.fold(results)
+        self._demands.learn(results)
         self._last_owners = last_owners_after(self._last_owners, results)
         self._note_parked(results)
         for result in results:
@@ -334,8 +341,8 @@ class _Run:
     def _note_parked(self, results: list[LaneResult]) -> None:
         again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
         for row in (row for result in results for row in result.rows):
-            if not row.may_join:
-                self._not_joined.add(row.source)
+            if row.parked is not None and row.later:
+                continue  # its lane ended in doubt: what lies in front of the trouble isn't committed yet
             if row.parked is not None:
                 if row.source not in self._parked_until:
                     self._say(f"{self._flow.name}: parked {row.source}: {row.parked}")

@@ -1,4 +1,5 @@
-"""The flow's own topics on the target: compacted, never mirrored, made before anything else is written."""
+"""The flow's own topics on the target: never mirrored, made before anything else is written; compacted, but
+for the quarantine."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import MAP_PARTITIONS
+from causeway.core.quarantine import new_quarantine_topic
 from causeway.core.topics import NewTopicPlan
 
 _COMPACTED = (("cleanup.policy", "compact"),)
@@ -15,10 +17,13 @@ _SOON = (("segment.ms", "3600000"), ("min.cleanable.dirty.ratio", "0.01"))
 
 
 def internal_topics(flow: Flow) -> tuple[NewTopicPlan, ...]:
-    return (
+    topics = [
         NewTopicPlan(FLOWS_TOPIC, 1, _COMPACTED + _SOON, flow.own_replication_factor),
         NewTopicPlan(flow.map_topic, MAP_PARTITIONS, _COMPACTED, flow.own_replication_factor),
-    )
+    ]
+    if flow.quarantines:
+        topics.append(new_quarantine_topic(flow.quarantine_topic, flow.own_replication_factor))
+    return tuple(topics)
 
 
 def group_topics(flow: Flow, groups: FlowGroups) -> tuple[NewTopicPlan, ...]:

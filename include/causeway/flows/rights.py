@@ -29,7 +29,7 @@ Topics = Mapping[str, TopicMetadata]
 
 async def check_own_rights(flow: Flow, target: WireTarget) -> None:
     """:raises NotAuthorized: the flow can't run at all; nothing has been written."""
-    own = (FLOWS_TOPIC, flow.map_topic)
+    own = [FLOWS_TOPIC, flow.map_topic] + ([flow.quarantine_topic] if flow.quarantines else [])
     found = await target.wire.topics(own)
     for name in own:
         operation = found[name].lacks(Operation.READ, Operation.WRITE)

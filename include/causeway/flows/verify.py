@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from causeway.brokers.probe import probe
 from causeway.brokers.record_reader import RecordReader
@@ -27,10 +28,13 @@ class PartitionPair:
 
     source: TopicPartition
     target: TopicPartition
+    source_topic_id: UUID | None = None
     first_source_offset: SourceOffset | None = None
     """Where the flow began to copy; None: at the source's log start."""
     is_compacted: bool = False
     """On either side: then only the last record of each key can be compared."""
+    quarantined: frozenset[int] = frozenset()
+    """Source offsets of records that the flow put aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,12 @@ def _verify_pair(
     comparison = None
     try:
         if pair.is_compacted:
-            return verify_last_records(pair.source, pair.target, source, target, source_end)
+            return verify_last_records(pair.source, pair.target, source, target, source_end, pair.quarantined)
         comparison = _open(pair, source, target, source_end)
-        is_done = False
+        is_done, put_aside = False, 0
         while not is_done:
             source.fill()
+            put_aside += source.buffer.leave_out(pair.quarantined)
             target.fill()
             is_done = comparison.advance(source.buffer, target.buffer)
             tell(comparison.equal)
@@ -101,7 +106,7 @@ def _verify_pair(
         if comparison is not None:
             verdict = comparison.verdict(pair.source, pair.target)
         return replace(verdict, trouble=str(exc))
-    return comparison.verdict(pair.source, pair.target)
+    return replace(comparison.verdict(pair.source, pair.target), quarantined=put_aside)
 
 
 def _open(

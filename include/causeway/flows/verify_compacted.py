@@ -1,11 +1,13 @@
 """Verify a compacted partition: each side's cleaner runs by itself, only each key's last record must agree.
 
 What a cleaner may take on one side and not yet on the other isn't a difference: older records of a key, and
-tombstones. A key whose newest source record isn't mirrored yet can't be judged.
+tombstones. A key whose newest source record isn't mirrored yet, or never because it is in quarantine, can't
+be judged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from causeway.brokers.record_reader import RecordReader
@@ -22,13 +24,16 @@ def verify_last_records(
     source: RecordReader,
     target: RecordReader,
     source_end: SourceOffset | None,
+    quarantined: Collection[int] = (),
 ) -> PartitionVerdict:
     target_start, target_end = target.bounds(target_at)
     source_start, source_log_end = source.bounds(source_at)
     there = _latest(target, target_at, target_start, target_end)
     here = _latest(source, source_at, source_start, source_log_end)
-    verdict = PartitionVerdict(source=source_at, target=target_at)
-    for key in here.keys() | there.keys():
+    put_aside = {key for key, (offset, _) in here.items() if offset in quarantined}
+    here_now = sum(source_start <= offset < source_log_end for offset in quarantined)
+    verdict = PartitionVerdict(source=source_at, target=target_at, quarantined=here_now)
+    for key in (here.keys() | there.keys()) - put_aside:
         verdict = _judge(verdict, here.get(key), there.get(key), source_end)
     return verdict
 

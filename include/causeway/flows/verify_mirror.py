@@ -21,6 +21,7 @@ from causeway.core.position import Position
 from causeway.core.round_plan import PartitionFacts
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster
 from causeway.flows.planning import plan_round, survey_topics
+from causeway.flows.quarantine import read_quarantine, without_quarantined
 from causeway.flows.verify import PartitionPair, VerifyProgress, verify_flow
 
 
@@ -35,7 +36,9 @@ def verify_mirror(
     with open_clusters(source, target) as clusters:
         refuse_one_cluster(flow, clusters)
         try:
-            pairs, ends = clusters.network.run(lambda: _to_compare(flow, clusters))
+            pairs, ends, has_quarantine = clusters.network.run(lambda: _to_compare(flow, clusters))
+            if has_quarantine:
+                pairs = without_quarantined(pairs, read_quarantine(target, flow.quarantine_topic))
             compacted = compacted_topics(source, {pair.source.topic for pair in pairs})
             compacted_there = compacted_topics(target, {pair.target.topic for pair in pairs})
             pairs = [
@@ -52,7 +55,7 @@ def verify_mirror(
 
 async def _to_compare(
     flow: Flow, clusters: Clusters
-) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset]]:
+) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset], bool]:
     state = await clusters.flow_state(flow)
     landscape = await survey_topics(flow, clusters.source, clusters.target, state)
     plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
@@ -62,12 +65,13 @@ async def _to_compare(
         PartitionPair(
             source=facts.pair.source,
             target=facts.pair.target,
+            source_topic_id=facts.pair.source_topic_id,
             first_source_offset=firsts.get(facts.pair.target),
         )
         for facts in begun
     ]
     ends = {f.pair.source: f.position.source_next for f in begun if isinstance(f.position, Position)}
-    return pairs, ends
+    return pairs, ends, flow.quarantine_topic in landscape.target
 
 
 async def _first_offsets(

@@ -1,4 +1,5 @@
 import struct
+from dataclasses import replace
 
 import google_crc32c
 import pytest
@@ -6,6 +7,7 @@ from test_legacy_records import message, wrapped
 
 from causeway.core.batches import check_crc, rebase, split_batches
 from causeway.core.codecs import Codec, compress
+from causeway.core.demands import Demands
 from causeway.core.record_frames import Frame, write_batch
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.repack import Repack, Verbatim, choose_way, is_small, reasons_of, repack
@@ -42,6 +44,16 @@ def source_batch(offsets, *, base=500, codec=Codec.NONE, attributes=0, max_times
     return batch, head
 
 
+def made_of(batches, **wishes):
+    """All in one, as we append it; None: no record."""
+    made = repack(batches, **wishes).made
+    return ours(made[0]) if made else None
+
+
+def ours(made):
+    return replace(made, batch=bytes(rebase(memoryview(made.batch), **OURS)))
+
+
 def appended(data):
     ((head, batch),) = split_batches(bytes(data))
     check_crc(batch, head)
@@ -73,7 +85,7 @@ def test_each_reason_to_repack_is_named():
 @pytest.mark.parametrize("codec", Codec)
 def test_holes_close_and_records_stay(codec):
     batch, head = source_batch([500, 501, 504, 507, 508], codec=codec, last=510)
-    result = repack([(head, batch)], first_wanted=0, **OURS)
+    result = made_of([(head, batch)], first_wanted=0)
     assert result.segments == ((500, 2), (504, 1), (507, 2))
     assert (result.record_count, result.first_timestamp, result.max_timestamp) == (5, 1_000, 1_008)
     ours, records = appended(result.batch)
@@ -85,7 +97,7 @@ def test_holes_close_and_records_stay(codec):
 
 def test_records_below_the_wanted_offset_stay_behind():
     batch, head = source_batch([500, 501, 504, 507, 508])
-    result = repack([(head, batch)], first_wanted=502, **OURS)
+    result = made_of([(head, batch)], first_wanted=502)
     assert result.segments == ((504, 1), (507, 2))
     assert [r.key for r in appended(result.batch)[1]] == [b"k4", b"k7", b"k8"]
     assert (result.first_timestamp, result.max_timestamp) == (1_004, 1_008)
@@ -93,13 +105,13 @@ def test_records_below_the_wanted_offset_stay_behind():
 
 def test_nothing_left_is_none():
     batch, head = source_batch([500, 501], last=510)
-    assert repack([(head, batch)], first_wanted=502, **OURS) is None
-    assert repack([source_batch([], last=510)[::-1]], first_wanted=0, **OURS) is None
+    assert made_of([(head, batch)], first_wanted=502) is None
+    assert made_of([source_batch([], last=510)[::-1]], first_wanted=0) is None
 
 
 def test_append_times_become_the_records_own():
     batch, head = source_batch([500, 501], attributes=8, max_timestamp=9_999)
-    result = repack([(head, batch)], first_wanted=0, **OURS)
+    result = made_of([(head, batch)], first_wanted=0)
     ours, records = appended(result.batch)
     assert [r.timestamp_ms for r in records] == [9_999, 9_999]
     assert (ours.base_timestamp, ours.max_timestamp) == (9_999, 9_999)
@@ -111,7 +123,7 @@ def test_append_times_become_the_records_own():
 def test_old_formats_become_new_ones_with_their_codec(codec, magic):
     inner = [message(offset, None, b"v%d" % offset, magic=magic, timestamp=offset) for offset in (6, 8, 9)]
     ((head, batch),) = split_batches(wrapped(9, inner, codec, magic=magic, timestamp=9))
-    result = repack([(head, batch)], first_wanted=7, **OURS)
+    result = made_of([(head, batch)], first_wanted=7)
     ours, records = appended(result.batch)
     assert result.segments == ((8, 2),)
     assert ours.codec is codec
@@ -123,12 +135,12 @@ def test_bodies_go_through_unread():
     """A body that no decoder accepts is still the writer's own: it isn't ours to refuse."""
     data = write_batch([Frame(0, 5, b"\x07 not a body"), Frame(1, 5, b"")], codec=Codec.LZ4, **OURS)
     ((head, batch),) = split_batches(data)
-    assert repack([(head, batch)], first_wanted=0, **OURS).batch == data
+    assert made_of([(head, batch)], first_wanted=0).batch == data
 
 
 def test_repacking_what_could_cross_verbatim_gives_the_same_records():
     batch, head = source_batch([500, 501, 502], codec=Codec.ZSTD)
-    assert appended(repack([(head, batch)], first_wanted=0, **OURS).batch) == appended(rebase(batch, **OURS))
+    assert appended(made_of([(head, batch)], first_wanted=0).batch) == appended(rebase(batch, **OURS))
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -137,12 +149,12 @@ def test_small_batches_become_one_in_their_order(codec):
         source_batch(offsets, base=offsets[0], codec=codec)[::-1]
         for offsets in ([500], [501, 502], [507, 509])
     ]
-    result = repack(batches, first_wanted=0, **OURS)
+    result = made_of(batches, first_wanted=0)
     assert result.segments == ((500, 3), (507, 1), (509, 1))
     ours, records = appended(result.batch)
     assert ours.codec is codec
     assert [r.offset for r in records] == [0, 1, 2, 3, 4]
-    single = [r for one in batches for r in appended(repack([one], first_wanted=0, **OURS).batch)[1]]
+    single = [r for one in batches for r in appended(made_of([one], first_wanted=0).batch)[1]]
     assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in records] == [
         (r.timestamp_ms, r.key, r.value, r.headers) for r in single
     ]
@@ -159,4 +171,50 @@ def test_small_is_few_records_in_few_bytes():
     assert is_small(source_batch(list(range(500, 508)))[1])
     assert not is_small(source_batch(list(range(500, 509)))[1])
     ((old, _),) = split_batches(message(500, b"k", b"v"))
-    assert not is_small(old)
+    assert is_small(old)
+
+
+def test_what_the_target_asks_beyond_the_protocol_is_a_reason_too():
+    batch, head = source_batch(list(range(500, 520)), codec=Codec.LZ4)
+    assert choose_way(head, first_wanted=0, demands=Demands(codec=Codec.LZ4)) == Verbatim()
+    assert choose_way(head, first_wanted=0, demands=Demands(codec=Codec.ZSTD)) == Repack(("codec",))
+    assert choose_way(head, first_wanted=0, demands=Demands(largest_bytes=len(batch))) == Verbatim()
+    assert choose_way(head, first_wanted=0, demands=Demands(largest_bytes=len(batch) - 1)) == Repack(
+        ("split",)
+    )
+    assert choose_way(head, first_wanted=0, demands=Demands(held_out={520: "x"})) == Verbatim()
+    assert choose_way(head, first_wanted=0, demands=Demands(held_out={519: "x"})) == Repack(("held_out",))
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("wanted", Codec)
+def test_the_codec_that_is_asked_for_holds_the_same_records(codec, wanted):
+    batch, head = source_batch([500, 501, 503], codec=codec)
+    made = made_of([(head, batch)], first_wanted=0, demands=Demands(codec=wanted))
+    there, records = appended(made.batch)
+    assert there.codec is wanted
+    assert records == appended(made_of([(head, batch)], first_wanted=0).batch)[1]
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_that_is_too_big_is_split_in_order_and_no_part_is(codec):
+    batch, head = source_batch(list(range(500, 564)), codec=codec)
+    least = len(source_batch([500], codec=codec)[0])
+    for largest in (len(batch) - 1, len(batch) // 3, least + 40, 1):
+        done = repack([(head, batch)], first_wanted=501, demands=Demands(largest_bytes=largest))
+        parts = [appended(ours(part).batch) for part in done.made]
+        assert [r.key for _, records in parts for r in records] == [b"k%d" % n for n in range(1, 64)]
+        assert [first for part in done.made for first, _ in part.segments] == [
+            501 + sum(part.record_count for part in done.made[:n]) for n in range(len(done.made))
+        ]
+        assert all(len(part.batch) <= largest or part.record_count == 1 for part in done.made)
+
+
+def test_records_that_are_held_out_are_given_back_and_leave_a_hole():
+    batch, head = source_batch(list(range(500, 506)))
+    done = repack([(head, batch)], first_wanted=501, demands=Demands(held_out={500: "", 503: "", 505: ""}))
+    (made,) = done.made
+    assert made.segments == ((501, 2), (504, 1))
+    assert [frame.offset for frame in done.held_out] == [503, 505]
+    all_of_it = repack([(head, batch)], first_wanted=505, demands=Demands(held_out={505: ""}))
+    assert (all_of_it.made, len(all_of_it.held_out)) == ((), 1)

@@ -17,9 +17,8 @@ Invariants
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 
-from causeway.core.batches import BatchHead, CorruptBatch, rebase
 from causeway.core.codecs import Codec
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
@@ -42,15 +41,16 @@ from causeway.core.ports import (
     Unreachable,
 )
 from causeway.core.position import Position
+from causeway.core.quarantine import in_batches
 from causeway.core.records import Record, encode_batch
-from causeway.core.repack import Verbatim, choose_way, is_small, reasons_of, repack
 from causeway.flows.lane.deposed import DEPOSED, told_by_deposed
+from causeway.flows.lane.preparing import prepare
 from causeway.flows.lane.refusals import (
-    FAULT_OF_THE_BATCH,
-    append_refusal,
     fetch_refusal,
     is_cut,
     map_refusal,
+    quarantine_refusal,
+    take_refusal,
 )
 from causeway.flows.lane.stream import Sent, Stream
 
@@ -140,7 +140,7 @@ class LaneCopy:
     async def _refused(self, stream: Stream, answer: Diverged | Refused) -> None:
         source = stream.assignment.pair.source
         if is_cut(stream.fetch_next, answer):
-            stream.queue.clear()
+            stream.drop_what_waits()
         parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, stream.consumed, answer)
         if parked is None:
             stream.wait_for_next_round(f"{source}: {answer}")
@@ -177,84 +177,11 @@ class LaneCopy:
         for tp, stream in self._streams.items():
             if size >= _WAVE_BYTES:
                 break
-            prepared = self._prepare(stream)
+            prepared = prepare(self._task, stream, self._owner.producer)
             if prepared is not None:
                 wave[tp], batches[tp] = prepared
                 size += len(batches[tp])
         return wave, batches, size
-
-    def _prepare(self, stream: Stream) -> tuple[Sent, bytes | bytearray] | None:
-        """The next batch of a partition in the form in which it is appended; None: nothing waits."""
-        while (found := stream.next_batch()) is not None:
-            head, batch = found
-            together = [found, *stream.small_neighbours(head)] if is_small(head) else [found]
-            way = choose_way(head, first_wanted=stream.consumed)
-            if len(together) == 1 and isinstance(way, Verbatim):
-                return self._verbatim(stream, head, batch)
-            try:
-                made = self._repacked(stream, together)
-            except CorruptBatch as cause:
-                if len(together) > 1:
-                    stream.do_not_join(together)
-                    continue
-                stream.queue.clear()
-                stream.park_corrupt(cause)
-                return None
-            if made is not None:
-                return made
-        return None
-
-    def _verbatim(self, stream: Stream, head: BatchHead, batch: memoryview) -> tuple[Sent, bytearray]:
-        producer = self._owner.producer
-        sent = Sent(
-            segments=((head.base_offset, head.record_count),),
-            records=head.record_count,
-            size_bytes=head.size_bytes,
-            first_timestamp_ms=head.base_timestamp,
-            last_timestamp_ms=head.max_timestamp,
-            repacked_because="",
-            source_before=stream.consumed,
-            epoch_before=stream.consumed_epoch,
-            source_epoch=head.leader_epoch,
-        )
-        stream.pass_over(head)
-        return sent, rebase(
-            batch,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=producer.take_sequence(stream.target, head.record_count),
-        )
-
-    def _repacked(
-        self, stream: Stream, together: Sequence[tuple[BatchHead, memoryview | None]]
-    ) -> tuple[Sent, bytes] | None:
-        """None: compaction emptied the batch, it is a hole."""
-        producer, before, epoch_before = self._owner.producer, stream.consumed, stream.consumed_epoch
-        batches = [(head, batch) for head, batch in together if batch is not None]
-        made = repack(
-            batches,
-            first_wanted=before,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=producer.next_sequence(stream.target),
-        )
-        for head, _ in together:
-            stream.pass_over(head)
-        if made is None:
-            return None
-        producer.take_sequence(stream.target, made.record_count)
-        return Sent(
-            segments=made.segments,
-            records=made.record_count,
-            size_bytes=len(made.batch),
-            first_timestamp_ms=made.first_timestamp,
-            last_timestamp_ms=made.max_timestamp,
-            repacked_because="+".join(reasons_of([head for head, _ in batches], first_wanted=before)),
-            source_before=before,
-            epoch_before=epoch_before,
-            source_epoch=batches[-1][0].leader_epoch,
-            is_joined=len(batches) > 1,
-        ), made.batch
 
     async def _append_alone(self, wave: Wave, batches: dict[TopicPartition, bytes | bytearray]) -> None:
         await self._settle_all()
@@ -295,13 +222,8 @@ class LaneCopy:
             if answer is None:
                 raise Doubt(f"no answer for {tp}")
             if isinstance(answer, Refused):
-                if sent.is_joined and answer.code in FAULT_OF_THE_BATCH and not stream.was_refused:
-                    stream.held_up(sent, f"{tp}: {answer}")
-                    stream.row.may_join = False
-                elif answer.code == Code.NOT_ENOUGH_REPLICAS and not stream.was_refused:
-                    stream.held_up(sent, f"{tp}: {answer}")  # nothing was appended; the others go on
-                elif not stream.was_refused:
-                    stream.refused(sent, append_refusal(stream.assignment, sent, answer))
+                if not stream.was_refused:
+                    take_refusal(self._task, stream, sent, answer, self._clock.time_ms())
                 continue
             await self._check_base(stream, answer)
             stream.acknowledged(sent, answer.base_offset)
@@ -337,6 +259,7 @@ class LaneCopy:
         news = [s for s in self._streams.values() if s.txn.touched or s.has_news]
         if news:
             await self._prove_ends([s for s in news if s.txn.touched])
+            await self._append_quarantined(news)
             await self._append_map(news)
             positions, writer = self._positions(news), self._owner.producer.producer_id
             await self._owner.commit_positions(self._task.group, positions)
@@ -389,11 +312,27 @@ class LaneCopy:
                 raise map_refusal(tp, answer)
 
     def _map_batch(self, tp: TopicPartition, entries: list[tuple[bytes, bytes]]) -> bytes:
-        now, producer = self._clock.time_ms(), self._owner.producer
+        now = self._clock.time_ms()
+        return self._encoded(tp, [Record(i, now, key, value, ()) for i, (key, value) in enumerate(entries)])
+
+    async def _append_quarantined(self, news: list[Stream]) -> None:
+        """In the transaction that moves the position over them: a record is here or there, never nowhere."""
+        records = [held.record for stream in news for held in stream.take_held_out()]
+        if not records:
+            return
+        assert self._task.quarantine is not None
+        tp = TopicPartition(self._task.quarantine.topic, 0)
+        for batch in in_batches(records):
+            answer = (await self._append_to_new_partitions({tp: self._encoded(tp, batch)}))[tp]
+            if isinstance(answer, Refused):
+                raise quarantine_refusal(tp, answer)
+
+    def _encoded(self, tp: TopicPartition, records: list[Record]) -> bytes:
+        producer = self._owner.producer
         return encode_batch(
-            [Record(i, now, key, value, ()) for i, (key, value) in enumerate(entries)],
+            records,
             codec=Codec.NONE,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
-            base_sequence=producer.take_sequence(tp, len(entries)),
+            base_sequence=producer.take_sequence(tp, len(records)),
         )

@@ -18,6 +18,9 @@ from causeway.core.lane_rules import is_covered
 from causeway.core.lane_task import LaneTask
 from causeway.core.offset_map import Run
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Target
+from causeway.core.position import Position
+from causeway.core.quarantine import Origin, origin_of
+from causeway.core.records import Record
 from causeway.flows.lane.survey import Ground
 
 _FETCH_BYTES = 8 << 20
@@ -58,6 +61,29 @@ class Hanging:
             if partitions:
                 await self._owner.close_partitions(partitions, commit=commit)
 
+    async def settle_quarantine(self) -> None:
+        """A record stays in quarantine if the positions say that its place in the mirror was passed over."""
+        if self._task.quarantine is None:
+            return
+        partition = TopicPartition(self._task.quarantine.topic, 0)
+        for _ in range(_TRIES):
+            found = await self._target.open_records([partition], self._owner.producer.producer_id)
+            if partition not in found:
+                return
+            commit = await self._were_passed_over(found[partition])
+            await self._owner.close_partitions([partition], commit=commit)
+        raise Doubt(f"what hangs in {partition} can't be closed")
+
+    async def _were_passed_over(self, records: list[Record]) -> bool:
+        origins = {origin.target: origin for r in records if (origin := _origin(r)) is not None}
+        found = await self._target.positions(self._task.group, sorted(origins), stable=False, marked=True)
+        return any(
+            isinstance(position := found.get(tp), Position)
+            and position.source_topic_id == origin.source_topic_id
+            and position.source_next > origin.offset
+            for tp, origin in origins.items()
+        )
+
     async def _shows_records_of_ours(self, grounds: Mapping[TopicPartition, Ground]) -> bool:
         reading = {tp: max(int(g.target_next), g.log_start) for tp, g in grounds.items()}
         fruitless = 0
@@ -82,3 +108,7 @@ class Hanging:
             if fruitless > _FRUITLESS_READS:
                 raise Doubt(f"what lies behind the position of {next(iter(reading))} can't be read")
         return False
+
+
+def _origin(record: Record) -> Origin | None:
+    return origin_of((name.decode(errors="replace"), value) for name, value in record.headers)

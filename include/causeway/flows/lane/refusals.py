@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from causeway.core.errors import NotAuthorized
+from causeway.core.demands import Demands, LimitRaise, RefusedBatch, answer_refusal, unexplained
+from causeway.core.errors import NotAuthorized, UnfitTarget
 from causeway.core.gaps import gap_parked, uncopied_gap, unsaid_gap
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_rules import not_authorized
-from causeway.core.lane_task import Assignment, Parked, ParkReason
+from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
 from causeway.core.remedies import restart_remedy
 from causeway.core.rights import Operation, grant_command
-from causeway.flows.lane.stream import Sent
+from causeway.flows.lane.stream import Sent, Stream
 
 _BEATEN = {
     Code.INVALID_PRODUCER_EPOCH,
@@ -29,6 +30,31 @@ FAULT_OF_THE_BATCH = {
 }
 
 
+def take_refusal(task: LaneTask, stream: Stream, sent: Sent, refused: Refused, now_ms: int) -> None:
+    """Nothing of the batch was appended. The next round tries it in another way, or its partition parks."""
+    if refused.code == Code.NOT_ENOUGH_REPLICAS:  # the others go on
+        stream.held_up(sent, f"{stream.target}: {refused}")
+        return
+    stream.row.demands = unexplained(refused.code, stream.demands)
+    batch = RefusedBatch(
+        code=refused.code,
+        segments=sent.segments,
+        size_bytes=sent.size_bytes,
+        last_timestamp_ms=sent.last_timestamp_ms,
+        is_joined=sent.is_joined,
+        at_fault=refused.at_fault,
+    )
+    match answer_refusal(batch, stream.demands, task.on_refused, now_ms=now_ms):
+        case Demands() as demands:
+            stream.row.demands = demands
+        case LimitRaise() as limit:
+            stream.row.wanted_limit = limit
+        case None:
+            stream.refused(sent, append_refusal(stream.assignment, sent, refused))
+            return
+    stream.held_up(sent, f"{stream.target}: {refused}")
+
+
 def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Parked:
     """A batch that the target refuses for its own fault parks its partition; anything else is doubt."""
     pair = assignment.pair
@@ -39,10 +65,12 @@ def append_refusal(assignment: Assignment, sent: Sent, refused: Refused) -> Park
     remedy = FAULT_OF_THE_BATCH.get(Code(refused.code)) if refused.code in FAULT_OF_THE_BATCH else None
     if remedy is None:
         raise Doubt(f"{pair.target}: {refused}")
+    records = f"{sent.records} records" if sent.records > 1 else "one record"
+    tried = assignment.demands.cannot_raise
     return Parked(
         ParkReason.REFUSED,
-        f"the batch of {sent.records} records at {pair.source} offset {sent.segments[0][0]} "
-        f"({sent.size_bytes} bytes): {refused}",
+        f"the batch of {records} at {pair.source} offset {sent.segments[0][0]} "
+        f"({sent.size_bytes} bytes): {refused}" + (f"; {tried}" if tried else ""),
         remedy.format(topic=pair.target.topic),
     )
 
@@ -87,10 +115,21 @@ def _diverged(flow: str, source: TopicPartition, handed_on: int, answer: Diverge
     return gap_parked(flow, gap, f"its log took another turn: epoch {answer.epoch} ends at {answer.end}")
 
 
+def quarantine_refusal(partition: TopicPartition, refused: Refused) -> Exception:
+    """What can't even go there: nothing of the lane is committed, and nothing is lost."""
+    if refused.code in FAULT_OF_THE_BATCH:
+        return UnfitTarget(
+            f"topic {partition.topic} on the target",
+            rule=f"doesn't take a record that was held out: {refused}",
+            remedy=FAULT_OF_THE_BATCH[Code(refused.code)].format(topic=partition.topic),
+        )
+    return map_refusal(partition, refused)
+
+
 def map_refusal(partition: TopicPartition, refused: Refused) -> Exception:
     """Without its map nothing of the lane may be committed: not one partition's trouble but the flow's."""
     if refused.code != Code.TOPIC_AUTHORIZATION_FAILED:
-        return Doubt(f"offset map {partition}: {refused}")
+        return Doubt(f"{partition}: {refused}")
     return NotAuthorized(
         f"topic {partition.topic} on the target",
         rule=f"Write is not granted ({refused})",

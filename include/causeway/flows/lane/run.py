@@ -101,6 +101,7 @@ class _Lane:
         if settling is not None:
             settling.count(seen, grounds)
         await hanging.settle_map()
+        await hanging.settle_quarantine()
         tail_check = TailCheck(task, self._target, owner, self._clock, self._rows, settling)
         await tail_check.settle_ends(grounds)
         self._streams = streams = [

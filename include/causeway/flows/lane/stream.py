@@ -17,8 +17,9 @@ from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, Pa
 from causeway.core.offset_map import RunBuilder
 from causeway.core.ports import Fetched, FetchFrom
 from causeway.core.position import Position
+from causeway.core.quarantine import HeldOut
 from causeway.core.remedies import adopt_remedy
-from causeway.core.repack import JOINED_BYTES, is_small
+from causeway.core.repack import JOINED_BYTES, Repacked, is_small
 from causeway.core.settled_tail import SettledTail
 from causeway.flows.lane.survey import Ground
 
@@ -41,6 +42,17 @@ class Sent:
     is_joined: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A repacked batch that waits to be sent, and where the partition stands once it is."""
+
+    made: Repacked
+    because: str
+    source_next: int
+    source_epoch: int
+    is_joined: bool
+
+
 @dataclass(slots=True)
 class InTransaction:
     """What the open transaction has done to this partition: it counts only once it is committed."""
@@ -54,6 +66,8 @@ class InTransaction:
     """Of `records`: those that lay there already."""
     aborted: int = 0
     """Aborted records in front of those."""
+    quarantined: dict[int, str] = field(default_factory=dict)
+    """Source offsets of records that go into quarantine instead, and why."""
 
 
 class Stream:
@@ -75,6 +89,10 @@ class Stream:
         """Of the target's leader whose log was proved; another one has to be proved first."""
         self.aborted_seen = ground.aborted_seen
         self.queue: deque[tuple[BatchHead, memoryview | None]] = deque()
+        self.parts: deque[Part] = deque()
+        """Of a batch that was cut in pieces: they come in front of the queue."""
+        self.held_out: deque[HeldOut] = deque()
+        """For the quarantine: each goes there in the transaction that moves the position over it."""
         self.txn = InTransaction()
         pair = ground.assignment.pair
         self.runs = RunBuilder(
@@ -84,7 +102,8 @@ class Stream:
         """Has to be committed again, whether or not there is news."""
         self.closed = False
         """Takes no more in this task: parked, or waiting for the next round."""
-        self.may_join = ground.assignment.may_join
+        self.demands = ground.assignment.demands
+        self.may_join = self.demands.may_join
         self.was_refused = False
         """The target refused one of its batches in this task."""
         self._flow = task.flow
@@ -140,8 +159,12 @@ class Stream:
 
     def park(self, parked: Parked) -> None:
         self.row.parked = parked
-        self.queue.clear()
+        self.drop_what_waits()
         self.closed = True
+
+    def drop_what_waits(self) -> None:
+        self.queue.clear()
+        self.parts.clear()
 
     def wait_for_next_round(self, why: str) -> None:
         self.row.later = why
@@ -149,7 +172,7 @@ class Stream:
 
     def skip_holes(self) -> None:
         """Markers and aborted data in front of the queue: the position moves over them."""
-        while self.queue and self.queue[0][1] is None:
+        while self.queue and self.queue[0][1] is None and not self.parts:
             self.pass_over(self.queue.popleft()[0])
 
     def next_batch(self) -> tuple[BatchHead, memoryview] | None:
@@ -183,6 +206,24 @@ class Stream:
         if head.leader_epoch >= 0:
             self.consumed_epoch = head.leader_epoch
 
+    def next_part(self) -> Part | None:
+        """What was cut is sent piece by piece, and the position moves piece by piece."""
+        if not self.parts:
+            return None
+        part = self.parts.popleft()
+        self.consumed = part.source_next
+        if part.source_epoch >= 0:
+            self.consumed_epoch = part.source_epoch
+        return part
+
+    def take_held_out(self) -> list[HeldOut]:
+        """Those that the position has moved over, for the transaction that commits it."""
+        taken: list[HeldOut] = []
+        while self.held_out and self.held_out[0].offset < self.consumed:
+            taken.append(self.held_out.popleft())
+        self.txn.quarantined |= {each.offset: each.why for each in taken}
+        return taken
+
     def acknowledged(self, sent: Sent, base_offset: int) -> None:
         self.runs.add(
             sent.segments,
@@ -208,7 +249,7 @@ class Stream:
     def held_up(self, sent: Sent, why: str) -> None:
         """Refused for a reason that passes: the next round tries the same batch again."""
         self._step_back(sent)
-        self.queue.clear()
+        self.drop_what_waits()
         self.wait_for_next_round(why)
 
     def _step_back(self, sent: Sent) -> None:
@@ -257,6 +298,7 @@ class Stream:
         for why, count in txn.repacked.items():
             row.repacked_batches[why] = row.repacked_batches.get(why, 0) + count
         row.settled_records += txn.settled
+        row.quarantined |= txn.quarantined
         row.aborted_records += self._repeated_now
         if txn.records > txn.settled:
             self.aborted_seen = 0
