@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove soak bench demo demo-down lock clean
+.PHONY: help setup check test prove soak bench bench-repack demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ WORKLOADS ?=
 bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
+
+bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
+	@$(BIN)/python -m tests.bench.repack_speed
 
 demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 	@$(BIN)/python -m causeway.entrypoints.demo up
