@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove soak bench bench-repack demo demo-down lock clean
+.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-down lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=
 
 bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
 	@$(BIN)/python -m tests.bench.repack_speed
+
+MINUTES ?= 10
+fuzz: setup ## the batch decoder against damage of every kind, for MINUTES=10
+	@$(BIN)/python -m tests.property.fuzz --minutes $(MINUTES)
 
 demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 	@$(BIN)/python -m causeway.entrypoints.demo up

@@ -1,6 +1,7 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only campaign,chaos,settling,gaps,following,proxy,simulation] [--seed N]
+    python -m tests.prove [--only chaos,gaps,...] [--seed N]      of campaign, chaos, settling, gaps, following,
+                                                                  compacting, proxy, simulation
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
@@ -27,6 +28,7 @@ from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
 from tests.chaos.prove import prove_chaos, prove_settling
+from tests.fidelity.prove import prove as prove_compacting
 from tests.follow.measure import follow_fresh
 from tests.gaps.causeway import GapFailed
 from tests.gaps.prove import prove as prove_gaps
@@ -96,6 +98,10 @@ def gaps(folder: Path, wish: Wish) -> str:
     return prove_gaps(folder, wish.seed, _say)
 
 
+def compacting(folder: Path, _wish: Wish) -> str:
+    return prove_compacting(folder, _say)
+
+
 def proxy(folder: Path, _wish: Wish) -> str:
     return prove_proxy(folder, _say)
 
@@ -119,7 +125,8 @@ def mutations(_folder: Path, _wish: Wish) -> str:
 
 
 PARTS: dict[str, Part] = {
-    each.__name__: each for each in (following, proxy, simulation, campaign, settling, chaos, gaps, mutations)
+    each.__name__: each
+    for each in (following, compacting, proxy, simulation, campaign, settling, chaos, gaps, mutations)
 }
 
 
@@ -149,7 +156,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    parts = ("campaign", "settling", "chaos", "gaps", "following", "proxy", "simulation")
+    parts = ("campaign", "settling", "chaos", "gaps", "following", "compacting", "proxy", "simulation")
     order = [name for name in parts if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"

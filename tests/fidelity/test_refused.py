@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from causeway.brokers.owner import WireOwner
 from causeway.core.codecs import Codec
 from causeway.core.flow import RefusedPolicy
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import ParkReason
 from causeway.core.offset_map import Run
-from causeway.core.ports import Appended
+from causeway.core.ports import Appended, Doubt
 from causeway.core.quarantine import origin_of
 from causeway.core.records import Record, encode_batch
 from causeway.lab.cluster import LabCluster
@@ -151,6 +152,28 @@ def test_quarantine_keeps_what_the_mirror_does_not_take(stage: Callable[[Refused
     assert sum(v.quarantined for v in verdict.partitions) == 3 * len(BAD)
     again = at.mirror.run()
     assert (again.records, again.as_dict()["quarantined"]) == (0, 0)
+
+
+def test_a_quarantine_whose_transaction_died_is_there_once(
+    stage: Callable[[RefusedPolicy], Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner is gone between the append to the quarantine and the end of the transaction."""
+    at = stage(RefusedPolicy.QUARANTINE)
+    place, whole_end, died = TopicPartition(at.mirror.flow.quarantine_topic, 0), WireOwner.end, list[int]()
+
+    async def end(owner: WireOwner, *, commit: bool) -> None:
+        if commit and not died and owner.producer.next_sequence(place):
+            died.append(owner.producer.epoch)
+            raise Doubt("nobody knows how it ended")
+        await whole_end(owner, commit=commit)
+
+    monkeypatch.setattr(WireOwner, "end", end)
+    report = at.mirror.run()
+
+    assert (len(died), report.doubts, report.parked, report.lag) == (1, 1, [], 0)
+    _check_quarantine(at)
+    _check_map(at)
+    assert at.mirror.verify().unequal == ()
 
 
 def _check_quarantine(at: Stage) -> None:

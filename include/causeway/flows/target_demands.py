@@ -21,7 +21,7 @@ from causeway.core.round_plan import RoundPlan, with_demands
 from causeway.core.topics import TopicSetting
 from causeway.flows.ownership import Say
 
-_LOOK_AGAIN_SECONDS = 60.0
+_LOOK_AGAIN_SECONDS = 300.0
 _UNTIL_KNOWN_SECONDS = 15.0
 """How long brokers may take to go by a setting that they have accepted."""
 
@@ -47,12 +47,15 @@ class TargetDemands:
         return with_demands(plan, demands)
 
     def _look(self, topics: set[str]) -> None:
-        """Where settings may not be seen, the target's brokers compress anew by themselves."""
+        """Where settings may not be seen, or not now, the target's brokers compress anew by themselves."""
         now = self._clock.monotonic()
         if topics <= self._types.keys() and now - self._looked_at < _LOOK_AGAIN_SECONDS:
             return
         self._looked_at = now
-        found = self._admin.topic_settings(topics)
+        try:
+            found = self._admin.topic_settings(topics)
+        except CausewayError:
+            found = {}
         self._types = {topic: _compression_type(found.get(topic, ())) for topic in topics}
 
     def learn(self, results: Iterable[LaneResult]) -> None:

@@ -92,7 +92,7 @@ def test_the_answer_is_read_as_kafka_python_reads_it(told, throttle_ms, version)
     answers = AppendAnswers.decode(frame)
     assert answers.throttle_time_ms == throttle_ms
     assert answers.by_partition == {
-        tp: Refused(code, message or "", at_fault=tuple(range(len(errors)))) if code else Appended(base, start)
+        tp: Refused(code, message or "", at_fault=(*range(len(errors)),)) if code else Appended(base, start)
         for tp, (code, base, start, message, errors) in told.items()
     }
 

@@ -74,6 +74,7 @@ COMMENTED = {
     "replication.factor",
     "transaction.max.bytes",
     "transaction.max.time",
+    "on_refused",
     "settle",
     "sync.topic.configs.enabled",
     "use.defaults.from",

@@ -55,6 +55,7 @@ ONE_KEY = [
     ("topics: {orders: 1}", "must be a list", "[orders"),
     ("topics: []", "must not be empty", "leave the key out"),
     ("topics:", "must be a list; there is nothing here", "[orders"),
+    ("on_refused: skip", "must be park, raise_limit or quarantine", "write one"),
     ("lanes: 0", "must be 1 or more", "larger"),
     ("lanes: 1001", "must be 1000 or less", "smaller"),
     ("lanes: -1", "must be 1 or more", "larger"),
@@ -403,3 +404,9 @@ def test_a_missing_file_says_how_to_name_one(tmp_path: Path) -> None:
         load_flows(tmp_path / "flows.yaml")
     with pytest.raises(ConfigError, match=r"can't be read: Is a directory"):
         load_flows(tmp_path)
+
+
+def test_what_is_settled_can_not_be_proved_beside_a_quarantine(tmp_path: Path) -> None:
+    error = refused(tmp_path, f"{FLOW}    settle: true\n    on_refused: quarantine\n")
+    assert str(error).startswith("flows.yaml:9: flows.a.settle")
+    assert "quarantine" in error.rule
