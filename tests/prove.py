@@ -1,7 +1,7 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only chaos,gaps,...] [--seed N]      of campaign, chaos, settling, gaps, following,
-                                                                  compacting, proxy, simulation
+    python -m tests.prove [--only chaos,gaps] [--seed N]      of campaign, chaos, settling, gaps, following,
+                                                              compacting, proxy, simulation
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
