@@ -1,7 +1,7 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
     python -m tests.prove [--only chaos,gaps] [--seed N]      of campaign, chaos, settling, gaps, following,
-                                                              compacting, proxy, simulation
+                                                              compacting, translation, proxy, simulation
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
@@ -40,6 +40,8 @@ from tests.simulation.prove import prove as prove_simulation
 from tests.simulation.prove import prove_settling as prove_settling_worlds
 from tests.simulation.prove import section as simulation_section
 from tests.simulation.prove import settling_section
+from tests.translation.prove import TranslationFailed
+from tests.translation.prove import prove as prove_translation
 
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/proof.md"
@@ -120,13 +122,28 @@ def simulation(_folder: Path, _wish: Wish) -> str:
     return simulation_section(tally, found) + settling_section(settled)
 
 
+def translation(folder: Path, wish: Wish) -> str:
+    return prove_translation(folder, wish.seed, _say)
+
+
 def mutations(_folder: Path, _wish: Wish) -> str:
     return _MUTATIONS.read_text(encoding="utf-8")
 
 
 PARTS: dict[str, Part] = {
     each.__name__: each
-    for each in (following, compacting, proxy, simulation, campaign, settling, chaos, gaps, mutations)
+    for each in (
+        following,
+        compacting,
+        translation,
+        proxy,
+        simulation,
+        campaign,
+        settling,
+        chaos,
+        gaps,
+        mutations,
+    )
 }
 
 
@@ -147,7 +164,7 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="causeway-proof-") as folder:
             try:
                 told[name] = f"{PARTS[name](Path(folder), wish).rstrip()}\n\n{_played()}\n"
-            except (CampaignFailed, CellsFailed, GapFailed, SeedsFailed) as failure:
+            except (CampaignFailed, CellsFailed, GapFailed, SeedsFailed, TranslationFailed) as failure:
                 _say(str(failure))
                 return 1
     _PAGE.write_text(_page(told), encoding="utf-8")
@@ -156,7 +173,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    parts = ("campaign", "settling", "chaos", "gaps", "following", "compacting", "proxy", "simulation")
+    parts = (
+        "campaign",
+        "settling",
+        "chaos",
+        "gaps",
+        "following",
+        "compacting",
+        "translation",
+        "proxy",
+        "simulation",
+    )
     order = [name for name in parts if name in told]
     parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
     return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"

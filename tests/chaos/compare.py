@@ -29,8 +29,8 @@ from tests.sections import write_section
 
 _METHOD = Path(__file__).with_name("comparison.md")
 PAGE = Path(__file__).parents[2] / "docs/comparison.md"
-SECTIONS = ("faults", "gaps")
-"""Of the page; `tests.gaps.prove` writes the other one."""
+SECTIONS = ("faults", "gaps", "offsets")
+"""Of the page; `tests.gaps.prove` and `tests.translation.lags` write the others."""
 MIRRORS = {
     "causeway": "Causeway",
     "default": "MirrorMaker 2, defaults",

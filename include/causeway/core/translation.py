@@ -29,7 +29,7 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.position import ForeignPosition, Position
 
-_NO_END = SourceOffset((1 << 63) - 1)
+_NO_END = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +283,13 @@ def _directions(
 
 
 def _covered(runs: list[Run], reach: Reach) -> list[Run]:
-    """A position in front of the map's end: the target lost its tail, and it will be copied again."""
-    while runs and runs[-1].target_first >= reach.target_next:
+    """A position in front of the map's end: the target lost its tail, or a person said to go on from there,
+    and what lies behind is copied again. Where the source lost records, others have taken their offsets."""
+    source, target = (reach.source_next, _NO_END) if reach.is_adopted else (_NO_END, reach.target_next)
+    while runs and (runs[-1].target_first >= target or runs[-1].source_first >= source):
         runs.pop()
-    if runs and runs[-1].target_next > reach.target_next:
-        runs[-1] = runs[-1].in_front_of(_NO_END, reach.target_next)
+    if runs and (runs[-1].target_next > target or runs[-1].source_next > source):
+        runs[-1] = runs[-1].in_front_of(SourceOffset(source), TargetOffset(target))
     return runs
 
 

@@ -151,6 +151,15 @@ def test_an_adopted_position_needs_no_run_in_front_of_it():
     assert adopted.to_source(400) == 500
 
 
+def test_where_a_person_went_back_on_the_source_the_offsets_behind_are_new_ones():
+    """As after a source that lost its tail: other records have these offsets now, and aren't copied yet."""
+    back = index(PICTURE, Reach(source_next=102, target_next=60, is_adopted=True))
+    assert back.to_targets([101, 102, 103, 105]) == [41, 60, AheadOfMirror(102, 60), AheadOfMirror(102, 60)]
+    copied = index([*PICTURE, run(102, 61, (9, 0))], Reach(source_next=111, target_next=70))
+    assert copied.to_targets([101, 102, 105]) == [41, 61, 64]
+    assert copied.to_sources([41, 42, 44, 61]) == [101, 102, 102, 102]
+
+
 def test_the_reach_is_the_position_of_these_two_topics():
     assert reach_of(POSITION, PAIR) == REACH
     assert reach_of(POSITION, PAIR, target_end=50) == replace(REACH, target_end=50)

@@ -1,0 +1,178 @@
+"""The full sizes of what the tests here play small, and docs/proof.md's section about them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from confluent_kafka.admin import NewTopic
+
+from causeway.core.flow import CopyLimits
+from causeway.core.identity import TopicPartition
+from causeway.core.offset_map import Run
+from causeway.core.translation import PartitionMap
+from causeway.flows.map_maintenance import MaintenanceReport, maintain_map
+from causeway.lab.clients import admin_client, producer, wait_for_leaders
+from causeway.lab.cluster import LabCluster
+from causeway.lab.live import LiveProducer
+from causeway.lab.record import ClusterSpec
+from tests.mirroring import Mirror, make_flow
+from tests.translation.stage import Stage, play
+
+_RECORDS, _KILLS = 1_500_000, 4
+_PLAIN_RECORDS, _PLAIN_TRANSACTIONS, _PLAIN_PARTITIONS = 5_000_000, 200, 4
+_MOST_MAP_BYTES = 100_000
+_FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 200
+_DAY_SECONDS = 86_400
+_ASKED = 1_000_000
+Say = Callable[[str], None]
+
+
+class TranslationFailed(Exception):
+    """An offset that leads to another record, or a map that is too large."""
+
+
+def prove(folder: Path, seed: int, say: Say, *, records: int = _RECORDS, plain: int = _PLAIN_RECORDS) -> str:
+    source = _cluster("sf", folder, say, {"log.cleaner.backoff.ms": "100"})
+    target = _cluster("nyc", folder, say, {})
+    try:
+        exact = _exactness(source, target, seed, say, records)
+        small = _size(source, target, say, plain)
+        followed = _following(source, target, say)
+    finally:
+        source.stop()
+        target.stop()
+    return f"## Offsets through the map\n\n{exact}\n\n{small}\n\n{followed}\n\n{_speed(say)}\n"
+
+
+def _cluster(name: str, folder: Path, say: Say, settings: dict[str, str]) -> LabCluster:
+    made = LabCluster(ClusterSpec(name=name, broker_settings=settings), folder / name, say=say)
+    made.start()
+    return made
+
+
+def _exactness(source: LabCluster, target: LabCluster, seed: int, say: Say, records: int) -> str:
+    stage = Stage(source, target, "exact", seed=seed, transaction_bytes=256 << 10)
+    tally = play(stage, records=records, kills=_KILLS, say=say)
+    say(f"exactness: {tally}")
+    if tally.errors:
+        raise TranslationFailed("\n".join(tally.errors[:20]))
+    return (
+        "Plain, compacted and transactional topics, copied by runs of which "
+        f"{stage.kills} were killed in the middle, over growth, a restart of the target and maintenance "
+        f"beside them (seed {seed}). Then every offset of both sides, of records, holes and markers, was "
+        f"translated and held against what consumers read there (timestamp, key, value, headers): {tally}."
+    )
+
+
+def _size(source: LabCluster, target: LabCluster, say: Say, records: int) -> str:
+    """A plain copy, told to make as many transactions as the promise names."""
+    _create(source, "size", _PLAIN_PARTITIONS)
+    client = producer(source.endpoint(), linger_ms=50, queue_buffering_max_messages=500_000)
+    for number in range(records):
+        while True:
+            try:
+                client.produce("size", b"%099d" % number, partition=number // 1_000 % _PLAIN_PARTITIONS)
+                break
+            except BufferError:
+                client.poll(0.1)
+    assert client.flush(300) == 0
+    limits = CopyLimits(transaction_bytes=records * 110 // _PLAIN_TRANSACTIONS, lane_seconds=3_600.0)
+    flow = make_flow("size", "size", source="sized", lanes=1, limits=limits)
+    mirror, transactions = Mirror(flow, source, target), list[int]()
+    carry = mirror.carry
+
+    def counted(tasks):  # type: ignore[no-untyped-def]
+        results = carry(tasks)
+        transactions.extend(result.transactions for result in results)
+        return results
+
+    mirror.carry = counted  # type: ignore[method-assign]
+    report = mirror.run()
+    mirror.close()
+    assert (report.outcome, report.records) == ("caught up", records)
+    kept = maintain_map(flow, target.endpoint(), say)
+    again = maintain_map(flow, target.endpoint(), say)
+    say(f"size: {sum(transactions)} transactions, {kept}")
+    if kept.bytes_after > _MOST_MAP_BYTES or again.transactions:
+        raise TranslationFailed(f"the map has {kept.bytes_after} bytes; again: {again}")
+    return (
+        f"A plain copy of {records:,} records in {sum(transactions)} transactions: the live entries of its "
+        f"map, keys and values, are {kept.bytes_before:,} bytes as the lanes wrote them "
+        f"({kept.entries_before:,} entries), and {kept.bytes_after:,} bytes "
+        f"after maintenance ({kept.entries_after:,})."
+    )
+
+
+def _following(source: LabCluster, target: LabCluster, say: Say) -> str:
+    live = LiveProducer(
+        source.endpoint(), topic="followed", records_per_second=_FOLLOWED_PER_SECOND, partitions=1
+    )
+    _create(source, "followed", 1)
+    flow = make_flow("followed", "followed", source="followed", lanes=1, limits=CopyLimits())
+    mirror = Mirror(flow, source, target)
+    live.start()
+    began = time.monotonic()
+    running = threading.Thread(target=mirror.run, kwargs={"run_for_seconds": _FOLLOWED_SECONDS})
+    running.start()
+    running.join()
+    seconds = time.monotonic() - began
+    live.stop()
+    mirror.close()
+    kept = maintain_map(flow, target.endpoint(), say)
+    say(f"following: {seconds:.0f} s, {kept}")
+    written = kept.bytes_before / kept.entries_before
+    merged = _merged_bytes_a_run(kept)
+    a_day = kept.entries_before / seconds * _DAY_SECONDS
+    return f"""\
+A flow that follows a source of {_FOLLOWED_PER_SECOND} records/s made {kept.entries_before} transactions in
+{seconds:.0f} s, each with a run of {written:.0f} bytes: {a_day * written / 1e6:.1f} MB a partition
+and day, of which {a_day * merged / 1e6:.2f} MB are left after maintenance ({merged:.1f} bytes a run). It
+grows with the number of transactions, not of records, and goes when the target's retention has taken
+the records."""
+
+
+def _merged_bytes_a_run(kept: MaintenanceReport) -> float:
+    """What one more merged run costs: the newest ones stay as they were, and a merged record has a head."""
+    newest = (kept.entries_after - 1) * kept.bytes_before / kept.entries_before
+    return (kept.bytes_after - newest) / (kept.entries_before - kept.entries_after + 1)
+
+
+def _speed(say: Say) -> str:
+    """One core, in the process's own time: offsets anywhere in a partition of 100,000 runs."""
+    ids = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+    runs = [
+        Run(
+            target=TopicPartition("sf.speed", 0),
+            source_first=n * 500,  # type: ignore[arg-type]
+            target_first=n * 501,  # type: ignore[arg-type]
+            segments=((500, 0),),
+            first_timestamp_ms=0,
+            last_timestamp_ms=0,
+            generation=1,  # type: ignore[arg-type]
+            **ids,
+        )
+        for n in range(100_000)
+    ]
+    index, chance = PartitionMap(runs, None, **ids), random.Random(1)
+    asked = [chance.randrange(50_000_000) for _ in range(_ASKED)]
+    rates = []
+    for many in (index.to_targets, index.to_sources):
+        began = time.process_time()
+        many(asked)  # type: ignore[operator]
+        rates.append(_ASKED / (time.process_time() - began))
+    say(f"speed: {rates[0]:,.0f} and {rates[1]:,.0f} translations a second")
+    return (
+        f"One core translates {rates[0] / 1e6:.1f} million offsets a second to the target and "
+        f"{rates[1] / 1e6:.1f} million back, anywhere in a partition of 100,000 runs."
+    )
+
+
+def _create(cluster: LabCluster, topic: str, partitions: int) -> None:
+    admin = admin_client(cluster.endpoint())
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
+    wait_for_leaders(admin, {topic: partitions})
