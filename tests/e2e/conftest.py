@@ -24,10 +24,13 @@ clusters:
   nyc: {connection: kafka_nyc}
   gone: {connection: kafka_gone}
 flows:
-  quiet_words: {source: sf, target: nyc, topics: [quiet-words], sync.group.offsets.enabled: true}
-  interrupted: {source: sf, target: nyc, topics: [interrupted], run_for: 10m, retries: 2, retry_delay: 1s}
-  storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s}
-  half_fit: {source: sf, target: nyc, topics: [fit, unfit]}
+  quiet_words: {source: sf, target: nyc, topics: [quiet-words], sync.group.offsets.enabled: true,
+    sync.topic.configs.enabled: false}
+  interrupted: {source: sf, target: nyc, topics: [interrupted], run_for: 10m, retries: 2, retry_delay: 1s,
+    sync.topic.configs.enabled: false}
+  storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s,
+    sync.topic.configs.enabled: false}
+  half_fit: {source: sf, target: nyc, topics: [fit, unfit], emit.heartbeats.enabled: true}
   no_way: {source: gone, target: nyc, topics: [no-way], retries: 2, retry_delay: 1s}
 """
 

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from causeway.brokers.admin import ClusterAdmin
 from causeway.entrypoints.airflow_rest import AirflowRefused
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
@@ -131,16 +132,17 @@ def test_what_is_left_out_turns_the_run_red_but_not_the_copy(mirror: Any) -> Non
     write(mirror.source, "fit", [b"one", b"two"])
     write(mirror.source, "unfit", [b"three"], partitions=2)
     write(mirror.target, "sf.unfit", [b"of somebody else"])
+    write(mirror.target, "sf.fit", [])
+    assert ClusterAdmin(mirror.source.endpoint()).alter_settings({"fit": {"retention.ms": "7654321"}}) == {}
     mirror.trigger("half_fit", "r1", until_caught_up=True)
     assert mirror.wait("half_fit", "r1") == "failed"
     states = mirror.states("half_fit", "r1")
-    assert states == {
-        "topics": "success",
-        "copy": "success",
-        "report": "success",
-        "parked": "failed",
-        "groups": "success",
-    }
+    assert states.pop("parked") == "failed"
+    done = ("topics", "copy", "report", "drift", "sync", "heartbeat", "groups")
+    assert states == dict.fromkeys(done, "success")
+    assert mirror.rest.xcom("mirror__half_fit", "r1", "drift")["settings_to_change"] == 1
+    assert "changed 1 settings" in mirror.log("half_fit", "r1", "sync")
+    assert [len(value) for value in read_all(mirror.source, "heartbeats")] == [10]
     assert read_all(mirror.target, "sf.fit") == [b"one", b"two"]
     assert read_all(mirror.target, "sf.unfit") == [b"of somebody else"]
     said = mirror.log("half_fit", "r1", "parked")

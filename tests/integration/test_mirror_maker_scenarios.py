@@ -6,8 +6,10 @@ Each test has the name of theirs (MirrorConnectorsIntegrationBaseTest and its ki
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from causeway.core.flow import Flow, Start, Upkeep
 from causeway.core.heartbeats import Upstream
 from causeway.core.naming import IdentityNaming, NamingRule, PrefixNaming, RuleNaming
 from causeway.core.topic_filter import TopicFilter
+from causeway.entrypoints.cli import main
 from causeway.flows.fence import fence_flow
 from causeway.flows.upkeep.heartbeats import see_upstreams, write_heartbeat
 from causeway.flows.upkeep.sync import Synced, look_at_drift, sync_flow
@@ -292,6 +295,48 @@ class TestSettings:
             sync(east)
         assert look_at_drift(east.flow, east.source.endpoint(), nyc.endpoint()).would_change
         assert setting(nyc, f"sf.{topic}", "retention.bytes") == "2000"
+
+
+def test_the_verbs_tell_and_do_it(
+    sf: LabCluster,
+    nyc: LabCluster,
+    mirror: Run,
+    topic_name: TopicName,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = topic_name()
+    create_topic(sf, topic, retention_bytes="1000")
+    east = mirror(topic)
+    east.run()
+    alter(nyc, f"sf.{topic}", retention_bytes="2000")
+    for alias, cluster in (("sf", sf), ("nyc", nyc)):
+        extra = {"conn_type": "kafka", "extra": dict(cluster.endpoint().settings)}
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{alias.upper()}", json.dumps(extra))
+    name, file = east.flow.name, tmp_path / "flows.yaml"
+    file.write_text(
+        "clusters:\n  sf: {connection: kafka_sf}\n  nyc: {connection: kafka_nyc}\nflows:\n"
+        f"  {name}: {{source: sf, target: nyc, topics: [{topic}]}}\n"
+    )
+
+    def causeway(*arguments: str) -> tuple[int, Any]:
+        code = main([*arguments, "--file", str(file), "--json"])
+        return code, json.loads(capsys.readouterr().out or "null")
+
+    code, told = causeway("drift", name)
+    assert (code, told["would_change"], told["acls"]) == (1, True, None)
+    assert [(each["setting"], each["change"]) for each in told["settings"]] == [("retention.bytes", "set")]
+    assert causeway("sync", name, "--dry-run")[0] == 0
+    assert setting(nyc, f"sf.{topic}", "retention.bytes") == "2000"
+    code, told = causeway("sync", name)
+    assert (code, [each["setting"] for each in told["settings"]]) == (0, ["retention.bytes"])
+    assert setting(nyc, f"sf.{topic}", "retention.bytes") == "1000"
+    code, told = causeway("drift", name)
+    assert (code, told["settings"]) == (0, [])
+    assert causeway("upstreams", "nyc")[1]["cluster"] == "nyc"
+    assert causeway("upstreams", "nowhere")[0] == 2
+    assert causeway("heartbeat", name)[0] == 2, "flows.yaml doesn't ask for heartbeats"
 
 
 def test_heartbeats_travel_through_any_number_of_clusters(
