@@ -4,7 +4,8 @@
     ├── BadInput                 2  what a person wrote is wrong: a field, a name, a value
     │   ├── ConfigError             in flows.yaml or a connection
     │   ├── UnknownName             no such flow, topic, group
-    │   └── UnfitTarget             the target holds something that the flow must not touch
+    │   ├── UnfitTarget             the target holds something that the flow must not touch
+    │   └── StalePlan               what was agreed to isn't what would be done now
     ├── ClusterTrouble           3  a cluster can't be used as asked
     │   ├── ClusterUnreachable      (retriable)
     │   ├── AuthenticationFailed
@@ -76,6 +77,10 @@ class UnknownName(BadInput):
 
 class UnfitTarget(BadInput):
     """Fewer partitions, foreign data, an illegal name: nothing of the flow may be written there."""
+
+
+class StalePlan(BadInput):
+    """The state has changed under a plan: nothing of it is done."""
 
 
 class ClusterTrouble(CausewayError):

@@ -119,7 +119,7 @@ def _parse_key(key: bytes) -> tuple[int, str, tuple[int, ...]]:
 def _encode(runs: Sequence[Run]) -> bytes:
     first = runs[0]
     body = bytearray(first.source_topic_id.bytes + first.target_topic_id.bytes)
-    first_ms, last_ms = first.first_timestamp_ms, runs[-1].last_timestamp_ms
+    first_ms, last_ms = first.first_timestamp_ms, max(run.last_timestamp_ms for run in runs)
     _write(body, first.target_first, _folded(first_ms), _folded(last_ms - first_ms), len(runs))
     facts, source, target = (0, -1, -1), int(first.source_first), first.target_first - _USUAL_TARGET_GAP
     for run in runs:

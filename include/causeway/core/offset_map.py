@@ -34,6 +34,7 @@ class Run:
     """(records copied, source offsets skipped behind them), in order."""
     first_timestamp_ms: int
     last_timestamp_ms: int
+    """The latest of its records' times, whatever their order."""
     generation: Generation
     source_topic_id: UUID
     target_topic_id: UUID
@@ -153,7 +154,8 @@ class RunBuilder:
         for first, n in source_segments:
             self._open.extend(first, n)
         self._open.target_next = target_first + count
-        self._open.last_timestamp_ms, self._open.source_epoch = last_timestamp_ms, source_epoch
+        self._open.last_timestamp_ms = max(self._open.last_timestamp_ms, last_timestamp_ms)
+        self._open.source_epoch = source_epoch
 
     def build(self, target_epoch: int = -1) -> tuple[Run, ...]:
         self._close()

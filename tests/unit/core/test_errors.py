@@ -12,6 +12,7 @@ EXIT_CODES = {
     "ConfigError": 2,
     "UnknownName": 2,
     "UnfitTarget": 2,
+    "StalePlan": 2,
     "ClusterTrouble": 3,
     "ClusterUnreachable": 3,
     "AuthenticationFailed": 3,

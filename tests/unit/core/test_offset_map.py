@@ -61,6 +61,13 @@ def test_the_first_run_tells_of_the_holes_in_front_of_it():
     assert (second.holes_before, second.source_begins, second.target_begins) == ((0, 0), 103, 44)
 
 
+def test_a_run_ends_with_the_latest_of_its_times_whatever_their_order():
+    building = builder()
+    building.add(((100, 3),), 40, 11, 30)
+    building.add(((105, 2),), 43, 16, 22)
+    assert building.build() == (replace(RUN, last_timestamp_ms=30),)
+
+
 def test_holes_inside_a_batch_are_like_holes_between_batches():
     building = builder()
     building.add(((100, 3), (105, 2)), 40, 11, 22)

@@ -43,6 +43,7 @@ VERBS = [
     "sync",
     "heartbeat",
     "upstreams",
+    "failover",
     "lab up",
     "lab down",
     "lab status",

@@ -1,0 +1,184 @@
+"""What is kept of failovers: the records of `causeway-failovers.internal`, and what they add up to.
+
+One partition, compacted, plain records. A run of a failover is told in this order:
+
+    offsets   of each group, before and after, some partitions to a record
+    begun     who, when, which wish, which plan; how many records of offsets stand in front of it
+    done      the groups stand where the plan says, read back; or
+    given up  nothing was moved, because the state had changed under the plan
+    rolled back   the offsets from before are back
+
+Invariants
+    A. A run counts from its `begun` on, and then all its offsets are there: what died before never was.
+    B. Offsets before are written before any group is moved, so a rollback never has to guess.
+    C. Nothing here decides who may write data: that is the fence's, which names the run that raised it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.failover.plan import FailoverPlan, Move
+from causeway.core.failover.wish import Wish, parse_wish
+from causeway.core.group_sync import Committed
+from causeway.core.identity import TargetOffset, TopicPartition
+
+FAILOVERS_TOPIC = "causeway-failovers.internal"
+_VERSION = 1
+_PARTITIONS_PER_RECORD = 200
+_OFFSETS = "offsets"
+
+
+class Status(StrEnum):
+    BEGUN = "begun"
+    DONE = "done"
+    GIVEN_UP = "given up"
+    ROLLED_BACK = "rolled back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """One group on one partition: before and after."""
+
+    before: Committed | None
+    after: TargetOffset
+
+
+Shifts = Mapping[str, Mapping[TopicPartition, Shift]]
+"""By group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailoverRun:
+    run: str
+    flow: str
+    wish: Wish
+    plan_hash: str
+    by: str
+    begun_ms: int
+    status: Status
+    shifts: Shifts = field(default_factory=dict)
+    ended_ms: int = 0
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def fence_words(self) -> str:
+        """Why the flow is fenced: how a later try knows its own fence again."""
+        return fence_words(self.run)
+
+
+def fence_words(run: str) -> str:
+    return f"failover {run}"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    runs: Mapping[str, FailoverRun] = field(default_factory=dict)
+    """In the order in which they began."""
+    loose: Mapping[str, Shifts] = field(default_factory=dict)
+    """Offsets of runs that haven't begun, or never will."""
+
+    def of_flow(self, flow: str) -> list[FailoverRun]:
+        return [run for run in self.runs.values() if run.flow == flow]
+
+    def newest(self, flow: str) -> FailoverRun | None:
+        """The last one that has moved anything, or was about to, and was not taken back."""
+        live = [run for run in self.of_flow(flow) if run.status in (Status.BEGUN, Status.DONE)]
+        return live[-1] if live else None
+
+
+def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) -> Journal:
+    """The journal after one more record; what this version doesn't know is refused."""
+    if value is None:
+        return journal
+    try:
+        version, kind, flow, run, *_ = json.loads(key or b"")
+        fields = json.loads(value)
+        assert (version, fields["v"]) == (_VERSION, _VERSION)
+        if kind == _OFFSETS:
+            return _with_offsets(journal, run, fields)
+        return _with_status(journal, flow, run, Status(kind), fields)
+    except (AssertionError, ValueError, KeyError, TypeError, RecursionError) as cause:
+        raise ProtocolFault(
+            f"record {offset} of {FAILOVERS_TOPIC}",
+            value=key,
+            rule=f"must be version {_VERSION} of Causeway's format",
+            remedy="nobody else may write this topic; a newer Causeway may have: use that one",
+        ) from cause
+
+
+def _with_offsets(journal: Journal, run: str, fields: Mapping[str, object]) -> Journal:
+    group, shifts = str(fields["group"]), dict(_shifts(fields["shifts"]))
+    of_run = journal.loose.get(run, {})
+    return replace(
+        journal, loose={**journal.loose, run: {**of_run, group: {**of_run.get(group, {}), **shifts}}}
+    )
+
+
+def _shifts(rows: object) -> Iterator[tuple[TopicPartition, Shift]]:
+    assert isinstance(rows, list)
+    for topic, partition, before, metadata, after in rows:
+        committed = None if before is None else Committed(int(before), str(metadata))
+        yield TopicPartition(topic, partition), Shift(before=committed, after=TargetOffset(int(after)))
+
+
+def _with_status(
+    journal: Journal, flow: str, run: str, status: Status, fields: Mapping[str, object]
+) -> Journal:
+    if status is Status.BEGUN:
+        begun = FailoverRun(
+            run=run,
+            flow=flow,
+            wish=parse_wish(fields["wish"]),
+            plan_hash=str(fields["plan"]),
+            by=str(fields["by"]),
+            begun_ms=_int(fields["at_ms"]),
+            status=status,
+            shifts=journal.loose.get(run, {}),
+        )
+        return replace(journal, runs={**journal.runs, run: begun})
+    known = journal.runs.get(run)
+    if known is None:
+        return journal
+    facts = fields.get("facts") or {}
+    assert isinstance(facts, dict)
+    ended = replace(known, status=status, ended_ms=_int(fields["at_ms"]), facts=facts)
+    return replace(journal, runs={**journal.runs, run: ended})
+
+
+def offset_records(flow: str, run: str, moves: Iterable[Move]) -> Iterator[tuple[bytes, bytes]]:
+    by_group: dict[str, list[list[object]]] = {}
+    for move in moves:
+        offset, metadata = (None, "") if move.before is None else (move.before.offset, move.before.metadata)
+        row: list[object] = [move.target.topic, move.target.partition, offset, metadata, move.after]
+        by_group.setdefault(move.group, []).append(row)
+    for group, rows in by_group.items():
+        for first in range(0, len(rows), _PARTITIONS_PER_RECORD):
+            shifts = rows[first : first + _PARTITIONS_PER_RECORD]
+            yield _record([_OFFSETS, flow, run, group, first], {"group": group, "shifts": shifts})
+
+
+def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
+    value = {"wish": plan.wish.as_dict(), "plan": plan.hash, "by": by, "at_ms": at_ms}
+    return _record([str(Status.BEGUN), plan.wish.flow, run], value)
+
+
+def ended_record(
+    flow: str, run: str, status: Status, *, by: str, at_ms: int, facts: Mapping[str, object] | None = None
+) -> tuple[bytes, bytes]:
+    return _record([str(status), flow, run], {"by": by, "at_ms": at_ms, "facts": dict(facts or {})})
+
+
+def _record(key: list[object], value: dict[str, object]) -> tuple[bytes, bytes]:
+    named = json.dumps([_VERSION, *key], separators=(",", ":"))
+    return named.encode(), json.dumps({"v": _VERSION, **value}, separators=(",", ":")).encode()
+
+
+def _int(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value

@@ -1,0 +1,253 @@
+"""The plan of a failover: which group moves where on the target, what that repeats or skips.
+
+Pure: the same findings give the same plan, and a plan has a hash that changes with anything that an apply
+would do otherwise: parameters, offsets before and after, ids of topics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from uuid import UUID
+
+from causeway.core.errors import BadInput
+from causeway.core.failover.figure import Figure, at_least, at_most, exact, unknown
+from causeway.core.failover.place import Place, Reason
+from causeway.core.failover.wish import Active, Wish
+from causeway.core.group_sync import Committed
+from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.offset_map import Run
+
+_HASH_CHARACTERS = 16
+_NAMED_AT_MOST = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastKnown:
+    """Where a group stood on the source, as far as anybody knows, and what that is on the target."""
+
+    at: TargetOffset | None
+    why_not: str = ""
+    """Why it has no place on the target."""
+    is_live: bool = False
+    """Asked of the source just now; else it may have read on since."""
+    told_by: str = ""
+    is_ahead: bool = False
+    """It has read on the source what isn't mirrored."""
+    is_older: bool = False
+    """It hasn't read on the source what the target never had, or has no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    name: str
+    is_active: bool
+    """On the target."""
+    here: Mapping[TopicPartition, Committed]
+    """On the target."""
+    known: Mapping[TopicPartition, LastKnown]
+    """By target partition."""
+    own: frozenset[TopicPartition] = frozenset()
+    """Where what it holds on the target is its own progress there, not a mirror's word."""
+    topics: frozenset[str] = frozenset()
+    """Of the target, that it reads by somebody's word: nobody has ever seen the group."""
+    refused: str = ""
+    """It can't be read or moved at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """One target partition of the flow."""
+
+    target: TopicPartition
+    target_topic_id: UUID
+    log_start: TargetOffset
+    end: TargetOffset
+    """Behind the last mirrored record."""
+    runs: Sequence[Run]
+    """Those that hold."""
+    place: Place | None = None
+    """For the moment; None: the wish is `latest`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    group: str
+    target: TopicPartition
+    before: Committed | None
+    after: TargetOffset
+    reasons: tuple[str, ...] = ()
+    rereads: Figure
+    """Records that it has read already, as far as known, and will read again."""
+    skips: Figure
+    """Records that it hasn't read, as far as known, and won't read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    group: str
+    target: TopicPartition | None
+    """None: the whole group."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailoverPlan:
+    wish: Wish
+    moves: tuple[Move, ...]
+    left_alone: tuple[LeftAlone, ...]
+    topic_ids: Mapping[str, UUID] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(sorted({move.group for move in self.moves}))
+
+    @property
+    def hash(self) -> str:
+        ids = sorted((name, topic_id.hex) for name, topic_id in self.topic_ids.items())
+        left = [(each.group, str(each.target), each.why) for each in self.left_alone]
+        said = [self.wish.key, ids, [_said(move) for move in self.moves], left]
+        return sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()[:_HASH_CHARACTERS]
+
+
+def _said(move: Move) -> list[object]:
+    before = None if move.before is None else (move.before.offset, move.before.metadata)
+    return [move.group, move.target.topic, move.target.partition, move.after, before]
+
+
+def plan_failover(
+    wish: Wish, groups: Iterable[GroupFacts], mirrored: Mapping[TopicPartition, Mirrored]
+) -> FailoverPlan:
+    """:raises BadInput: active groups, or a moment that the target doesn't reach back to."""
+    facts = sorted(groups, key=lambda each: each.name)
+    _refuse_active(wish, facts)
+    _refuse_too_early(wish, mirrored.values())
+    moves: list[Move] = []
+    left: list[LeftAlone] = []
+    for group in facts:
+        if group.refused or group.is_active:
+            why = group.refused or "it has members on the target, which go on where they are"
+            left.append(LeftAlone(group=group.name, target=None, why=why))
+            continue
+        for tp in _partitions(wish, group, mirrored):
+            match _move(wish, group, mirrored[tp]):
+                case Move() as move:
+                    moves.append(move)
+                case LeftAlone() as alone:
+                    left.append(alone)
+    topics = {move.target.topic for move in moves}
+    return FailoverPlan(
+        wish=wish,
+        moves=tuple(moves),
+        left_alone=tuple(left),
+        topic_ids={m.target.topic: m.target_topic_id for m in mirrored.values() if m.target.topic in topics},
+    )
+
+
+def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
+    active = [group.name for group in groups if group.is_active]
+    if active and wish.active is Active.REFUSE:
+        raise BadInput(
+            "consumer groups with members on the target",
+            value=_some(active),
+            rule="can't be moved while they read",
+            remedy="stop their consumers there, or say --active leave to move the others",
+        )
+
+
+def _refuse_too_early(wish: Wish, mirrored: Iterable[Mirrored]) -> None:
+    """A date that was mistyped would put every group at the beginning of everything."""
+    placed = [m for m in mirrored if m.place is not None and m.log_start < m.end]
+    early = [m for m in placed if m.place and m.place.is_too_early]
+    trimmed = [m for m in early if m.place and Reason.TRIMMED in m.place.reasons]
+    if wish.clamp or wish.moment_ms is None or not (trimmed or (early and len(early) == len(placed))):
+        return
+    raise BadInput(
+        f"the moment {rfc3339(wish.moment_ms)}",
+        value=_some([str(m.target) for m in trimmed or early]),
+        rule="is earlier than the oldest record there, so records of that moment are missing",
+        remedy="write a later moment, or say --clamp earliest to begin with the oldest records",
+    )
+
+
+def _partitions(
+    wish: Wish, group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]
+) -> list[TopicPartition]:
+    """For a moment all partitions of each topic that the group reads: where there is no commit, a reader may
+    begin at the end and skip. For `latest` those that the group has committed."""
+    concerned = {*group.here, *group.known}
+    if wish.moment_ms is None:
+        return sorted(tp for tp in mirrored if tp in concerned)
+    topics = {tp.topic for tp in concerned} | group.topics
+    return sorted(tp for tp in mirrored if tp.topic in topics)
+
+
+def _move(wish: Wish, group: GroupFacts, partition: Mirrored) -> Move | LeftAlone:
+    tp, known = partition.target, group.known.get(partition.target)
+    place = partition.place
+    if wish.moment_ms is None:
+        after, reasons, why_not = _latest(known, partition, is_own=tp in group.own)
+    elif place is None:
+        after, reasons, why_not = None, (), "its times weren't looked at"
+    else:
+        after, reasons, why_not = place.at, tuple(map(str, place.reasons)), place.why_not
+    if after is None:
+        return LeftAlone(group=group.name, target=tp, why=why_not)
+    rereads, skips = _price(known, after, partition)
+    return Move(
+        group=group.name,
+        target=tp,
+        before=group.here.get(tp),
+        after=after,
+        reasons=reasons,
+        rereads=rereads,
+        skips=skips,
+    )
+
+
+def _latest(
+    known: LastKnown | None, partition: Mirrored, *, is_own: bool
+) -> tuple[TargetOffset | None, tuple[str, ...], str]:
+    if is_own:
+        return None, (), "it has committed on the target by itself, and that stays"
+    if known is None:
+        return None, (), "where it stood on the source isn't known"
+    if known.at is None:
+        return None, (), known.why_not
+    at = TargetOffset(max(min(known.at, partition.end), partition.log_start))
+    reasons = [] if known.is_live else [f"as {known.told_by} says"]
+    if known.is_ahead:
+        reasons.append("it has read more than is mirrored: the end of the mirror")
+    if known.is_older or at > known.at:
+        reasons.append("what lies between there and the target's oldest record isn't on the target")
+    return at, tuple(reasons), ""
+
+
+def _price(known: LastKnown | None, after: TargetOffset, partition: Mirrored) -> tuple[Figure, Figure]:
+    """What it reads again, and what it never reads."""
+    if known is None or known.at is None:
+        why = "where the group stood on the source isn't known" if known is None else known.why_not
+        return unknown(why), unknown(why)
+    again = mirrored_between(partition.runs, after, known.at)
+    never = mirrored_between(partition.runs, known.at, after)
+    if known.is_live:
+        return exact(again), exact(never)
+    because = f"{known.told_by} is the last that is known of it, and it may have read on since"
+    return at_least(again, because), at_most(never, because)
+
+
+def mirrored_between(runs: Iterable[Run], first: int, last: int) -> int:
+    """Mirrored records in `[first, last)` of the target: markers and aborted attempts aren't in the map."""
+    return sum(
+        max(0, min(run.target_next, last) - max(run.target_first, first))
+        for run in runs
+        if run.target_next > first and run.target_first < last
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_AT_MOST
+    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,84 @@
+"""What somebody asked a failover for. Two wishes with the same `key` ask for the same thing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.pattern import compiled
+
+
+class Active(StrEnum):
+    """What becomes of a group that has members on the target."""
+
+    REFUSE = "refuse"
+    """Nothing is moved at all."""
+    LEAVE = "leave"
+    """The others are moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    flow: str
+    at_ms: int | None
+    """None: latest, each group where it was last known to stand."""
+    safety_ms: int = 0
+    """How far to step back from the moment."""
+    groups: tuple[str, ...] = ()
+    """Names or patterns; none: all of the flow."""
+    topics: tuple[str, ...] = ()
+    """Of the source; none: all of the flow."""
+    active: Active = Active.REFUSE
+    clamp: bool = False
+    """Begin with the oldest record there is where records of that moment are gone."""
+
+    @property
+    def moment_ms(self) -> int | None:
+        return None if self.at_ms is None else max(self.at_ms - self.safety_ms, 0)
+
+    @property
+    def key(self) -> str:
+        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+
+    def selects_group(self, group: str) -> bool:
+        return not self.groups or _any(self.groups, group)
+
+    def selects_topic(self, source_topic: str) -> bool:
+        return not self.topics or _any(self.topics, source_topic)
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "flow": self.flow,
+            "at_ms": self.at_ms,
+            "safety_ms": self.safety_ms,
+            "groups": sorted(self.groups),
+            "topics": sorted(self.topics),
+            "active": str(self.active),
+            "clamp": self.clamp,
+        }
+
+
+def parse_wish(fields: object) -> Wish:
+    """:raises ProtocolFault: no wish that this version could have written."""
+    try:
+        assert isinstance(fields, dict)
+        at_ms = fields["at_ms"]
+        return Wish(
+            flow=str(fields["flow"]),
+            at_ms=None if at_ms is None else int(at_ms),
+            safety_ms=int(fields["safety_ms"]),
+            groups=tuple(map(str, fields["groups"])),
+            topics=tuple(map(str, fields["topics"])),
+            active=Active(fields["active"]),
+            clamp=bool(fields["clamp"]),
+        )
+    except (AssertionError, KeyError, TypeError, ValueError) as cause:
+        raise ProtocolFault(
+            "parameters of a failover", value=fields, rule="must be of Causeway's format"
+        ) from cause
+
+
+def _any(patterns: tuple[str, ...], name: str) -> bool:
+    return any(compiled(pattern).matches(name) for pattern in patterns)

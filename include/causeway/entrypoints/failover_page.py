@@ -1,0 +1,158 @@
+"""The failover sheet as a page: one file without anything from elsewhere, readable on a telephone at night.
+
+On a narrow screen each row of a table becomes a card, whose labels are the columns' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from causeway.core.failover.figure import Figure
+from causeway.core.failover.place import shown
+from causeway.core.failover.sheet import Sheet
+from causeway.core.instants import rfc3339
+from causeway.entrypoints.failover_text import headline
+from causeway.entrypoints.tables import one_line
+
+_MOST_MOVES = 2_000
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 70rem; padding: 1rem; }
+body { overflow-wrap: anywhere; }
+h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid #8886; padding: .35rem .6rem .35rem 0; }
+th, td { text-align: left; vertical-align: top; }
+.big { font-size: 1.6rem; font-weight: 600; } .loud { color: #c2410c; font-weight: 600; }
+.quiet { opacity: .75; } li { margin: .3rem 0; } summary { cursor: pointer; padding: .5rem 0; }
+@media (max-width: 640px) {
+  thead { display: none; } table, tbody { display: block; }
+  tr { border: 1px solid #8886; border-radius: .5rem; display: block; margin: .6rem 0; padding: .4rem .7rem; }
+  td { border: 0; display: flex; gap: .8rem; justify-content: space-between; padding: .15rem 0; }
+  td::before { content: attr(data-label); flex: none; max-width: 45%; opacity: .75; }
+}
+"""
+
+
+def write_page(sheet: Sheet, path: Path) -> None:
+    path.write_text(page(sheet), encoding="utf-8")
+
+
+def page(sheet: Sheet) -> str:
+    title = _text(f"Failover of {sheet.flow}")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n"
+        f"<h1>{title}</h1>\n<p>{_text(headline(sheet))}</p>\n{_summary(sheet)}{_remarks(sheet)}"
+        f"<h2>What is lost if the source doesn't come back</h2>\n{_topics(sheet)}"
+        f"<h2>What each group reads again, or skips</h2>\n{_groups(sheet)}{_moves(sheet)}</body></html>\n"
+    )
+
+
+def _summary(sheet: Sheet) -> str:
+    source = sheet.source_silent and f"The source can't be asked: {sheet.source_silent}"
+    fence = f"Fenced {sheet.fenced}" if sheet.fenced else "Not fenced yet: that comes before anything moves."
+    return (
+        f'<p class="big">{_figure(sheet.lost)} records lost, {len(sheet.plan.groups)} groups moved</p>\n'
+        f'<p class="{"loud" if source else "quiet"}">{_text(source or "The source answers.")}</p>\n'
+        f'<p class="quiet">{_text(fence)}</p>\n'
+    )
+
+
+def _topics(sheet: Sheet) -> str:
+    rows = [
+        (
+            _text(topic.topic),
+            str(topic.partitions),
+            _figure(topic.lost_records),
+            _figure(topic.lost_bytes),
+            _figure(topic.lost_seconds),
+            "-" if topic.mirrored_until_ms is None else rfc3339(topic.mirrored_until_ms),
+        )
+        for topic in sheet.topics
+    ]
+    return _table(("Topic", "Partitions", "Records", "Bytes", "Seconds", "Mirrored until"), rows)
+
+
+def _groups(sheet: Sheet) -> str:
+    rows = [
+        (
+            _text(g.group),
+            str(g.partitions),
+            _figure(g.rereads),
+            _figure(g.skips),
+            _text("; ".join(g.reasons) or "-"),
+        )
+        for g in sheet.groups
+    ]
+    return _table(("Group", "Partitions", "Reads again", "Skips", "Why"), rows)
+
+
+def _moves(sheet: Sheet) -> str:
+    rows = []
+    for move in sheet.plan.moves[:_MOST_MOVES]:
+        place = sheet.places.get(move.target)
+        rows.append(
+            (
+                _text(move.group),
+                _text(str(move.target)),
+                "-" if move.before is None else f"{move.before.offset:,}",
+                f"{move.after:,}",
+                "-" if place is None else _text(shown(place.index)),
+                "-" if place is None else _text(shown(place.source)),
+                _text("; ".join(move.reasons) or "-"),
+            )
+        )
+    if not rows:
+        return ""
+    more = len(sheet.plan.moves) - len(rows)
+    note = f'<p class="quiet">and {more:,} more, in the JSON</p>' if more else ""
+    headers = (
+        "Group",
+        "Partition",
+        "Now",
+        "Then",
+        "By the target's index",
+        "By the source and the map",
+        "Why",
+    )
+    summary = f"<summary>Every offset ({len(sheet.plan.moves):,})</summary>"
+    return f"<details>{summary}{_table(headers, rows)}{note}</details>\n"
+
+
+def _remarks(sheet: Sheet) -> str:
+    left = [f"{e.group}{f' on {e.target}' if e.target else ''}: {e.why}" for e in sheet.plan.left_alone]
+    parts = (("Left alone", left), ("Notes", sheet.notes), ("Not sure, because", sheet.unknown))
+    return "".join(f"<h2>{title}</h2>\n{_list(items)}" for title, items in parts if items)
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>\n"
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """`rows` are HTML already."""
+    head = "".join(f"<th>{name}</th>" for name in headers)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td data-label="{name}"><span>{cell}</span></td>'
+            for name, cell in zip(headers, row, strict=True)
+        )
+        + "</tr>\n"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>\n"
+
+
+def _figure(figure: Figure) -> str:
+    is_loud = figure.number is None or figure.number > 0
+    return f'<span class="loud">{_text(str(figure))}</span>' if is_loud else _text(str(figure))
+
+
+def _text(text: str) -> str:
+    """A name from a broker may hold anything."""
+    return escape(one_line(text))

@@ -1,0 +1,215 @@
+"""`causeway failover FLOW`: the sheet, the question, the failover; or `--rollback RUN`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causeway.core.errors import BadInput
+from causeway.entrypoints.flow_verbs import opened, who
+from causeway.entrypoints.verbs import Outcome, Request
+
+if TYPE_CHECKING:
+    from causeway.core.failover.journal import FailoverRun
+    from causeway.core.failover.progress import Remaining
+    from causeway.core.failover.sheet import Sheet
+    from causeway.core.failover.wish import Wish
+    from causeway.flows.failover.apply import FailedOver
+
+LEFT_ALONE = 5
+
+
+def add_failover(add: Any) -> None:
+    failover = add(
+        "failover", failover_flow, "move consumer groups to the target; shows the price first, and asks"
+    )
+    what = failover.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--at",
+        metavar="TIME",
+        help="2026-11-18T04:03:00Z, or with a zone's name: the first record that isn't earlier; "
+        "or latest: each group where it was last known to stand",
+    )
+    what.add_argument(
+        "--rollback", metavar="RUN", help="take that failover back; lifts the fence that it raised"
+    )
+    failover.add_argument(
+        "--groups", nargs="+", metavar="NAME", default=[], help="names or patterns (default: all)"
+    )
+    failover.add_argument(
+        "--topics",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="of the source, names or patterns (default: all)",
+    )
+    failover.add_argument("--safety", metavar="TIME", help="step back so far from the moment: 30s")
+    failover.add_argument(
+        "--active",
+        choices=("refuse", "leave"),
+        default="refuse",
+        help="groups with members on the target: refuse to move any (default), or leave those",
+    )
+    failover.add_argument(
+        "--clamp", choices=("earliest",), help="begin with the oldest record where that moment's are gone"
+    )
+    failover.add_argument("--dry-run", action="store_true", help="the sheet only; writes nothing")
+    failover.add_argument("--plan", metavar="HASH", default="", help="only if the plan is still this one")
+    failover.add_argument("--yes", action="store_true", help="don't ask")
+    failover.add_argument("--html", metavar="FILE", help="write the sheet there too, as a page")
+
+
+def failover_flow(request: Request) -> Outcome:
+    options = request.options
+    if options.rollback is not None:
+        return _roll_back(request)
+    wish = _wish(request)
+    if options.dry_run:
+        return _dry_run(request, wish)
+    from causeway.entrypoints.failover_text import sheet_text
+    from causeway.flows.failover.apply import Operator, fail_over
+
+    deployment, flow, source, target = opened(request)
+
+    def consent(sheet: Sheet) -> None:
+        _keep_page(request, sheet)
+        request.progress(sheet_text(sheet))
+        _ask(request, flow.name, f"fail {len(sheet.plan.groups)} groups over to {flow.target}")
+
+    done = fail_over(
+        flow,
+        source,
+        target,
+        wish,
+        deployment.groups[flow.name],
+        Operator(by=who(), consent=consent, say=request.progress, expected_plan=options.plan),
+    )
+    return failed_over(done)
+
+
+def _dry_run(request: Request, wish: Wish) -> Outcome:
+    from causeway.entrypoints.failover_text import sheet_text
+    from causeway.flows.failover.apply import look_before_failover
+
+    deployment, flow, source, target = opened(request)
+    sheet = look_before_failover(flow, source, target, wish, deployment.groups[flow.name])
+    _keep_page(request, sheet)
+    return Outcome(
+        payload=sheet.as_dict(),
+        text=f"{sheet_text(sheet)}\n\n{flow.name}: nothing was written",
+        exit_code=LEFT_ALONE if sheet.plan.left_alone else 0,
+    )
+
+
+def _wish(request: Request) -> Wish:
+    from causeway.entrypoints.failover_wish import read_wish
+    from causeway.entrypoints.verbs import deployment_of
+
+    options = request.options
+    return read_wish(
+        deployment_of(request).flow(options.flow).name,
+        at=options.at,
+        safety=options.safety,
+        groups=options.groups,
+        topics=options.topics,
+        active=options.active,
+        clamp=options.clamp is not None,
+    )
+
+
+def _keep_page(request: Request, sheet: Sheet) -> None:
+    from causeway.entrypoints.failover_page import write_page
+
+    if request.options.html is None:
+        return
+    try:
+        write_page(sheet, Path(request.options.html))
+    except OSError as reason:
+        raise BadInput(
+            "--html",
+            value=request.options.html,
+            rule=f"can't be written: {reason.strerror}",
+            remedy="name another file",
+        ) from None
+    request.progress(f"{sheet.flow}: the sheet is in {request.options.html}")
+
+
+def _ask(request: Request, flow: str, what: str) -> None:
+    """Typing a name is slower than a key, on purpose.
+
+    :raises BadInput: something else was typed, or nobody is there to type.
+    """
+    if request.options.yes:
+        return
+    request.progress(f"type {flow} to {what}:")
+    typed = sys.stdin.readline().strip()
+    if typed != flow:
+        raise BadInput(
+            "the answer",
+            value=typed[:80] or "(nothing)",
+            rule=f"isn't {flow}, so nothing was done",
+            remedy="run it again and type the flow's name, or say --yes in a script",
+        )
+
+
+def failed_over(done: FailedOver) -> Outcome:
+    from dataclasses import asdict
+
+    checked = done.verified
+    sheet_left = done.sheet.plan.left_alone if done.sheet is not None else ()
+    left = [*done.left_alone, *(f"{e.group} {e.target or ''}: {e.why}" for e in sheet_left)]
+    head = (
+        f"{done.flow}: failover {done.run} was done already: nothing to do"
+        if done.was_done
+        else f"{done.flow}: failover {done.run}: {done.groups} groups, {done.moved:,} offsets committed"
+    )
+    lines = [
+        head,
+        f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
+        f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at, "
+        f"{len(checked.earlier):,} of them earlier than the moment; {checked.at_the_end:,} are at their end",
+        *(f"LEFT ALONE {line}" for line in left),
+        f"{done.flow}: fenced; back with `causeway failover {done.flow} --rollback {done.run}`",
+    ]
+    payload = {
+        **asdict(done.verified),
+        "run": done.run,
+        "flow": done.flow,
+        "groups": done.groups,
+        "committed": done.moved,
+        "was_done": done.was_done,
+        "left_alone": left,
+        "sheet": None if done.sheet is None else done.sheet.as_dict(),
+    }
+    return Outcome(payload=payload, text="\n".join(lines), exit_code=LEFT_ALONE if left else 0)
+
+
+def _roll_back(request: Request) -> Outcome:
+    from causeway.entrypoints.failover_text import astray_text
+    from causeway.flows.failover.rollback import roll_back
+
+    _, flow, _, target = opened(request)
+
+    def consent(run: FailoverRun, remaining: Remaining) -> None:
+        for astray in remaining.astray:
+            request.progress(astray_text(astray))
+        _ask(request, flow.name, f"put {len(run.shifts)} groups back to where they were on {flow.target}")
+
+    done = roll_back(flow, target, request.options.rollback, by=who(), consent=consent, say=request.progress)
+    text = (
+        f"{done.flow}: failover {done.run} was rolled back already: nothing to do"
+        if done.was_done
+        else f"{done.flow}: failover {done.run} rolled back: {done.restored} offsets of {done.groups} groups "
+        f"put back; fence: {done.fence}"
+    )
+    payload = {
+        "run": done.run,
+        "flow": done.flow,
+        "groups": done.groups,
+        "restored": done.restored,
+        "fence": done.fence,
+        "was_done": done.was_done,
+        "had_moved": [{"group": a.group, "partition": str(a.target), "at": a.at} for a in done.read_on],
+    }
+    return Outcome(payload=payload, text=text)

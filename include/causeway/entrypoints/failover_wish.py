@@ -1,0 +1,78 @@
+"""What somebody asks of a failover, in words or in a form: read strictly, refused with the way out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from pendulum.tz.local_timezone import get_local_timezone
+
+from causeway.config.moments import parse_moment_ms
+from causeway.config.refusal import Refusal
+from causeway.config.units import parse_duration_seconds
+from causeway.core.errors import BadInput
+from causeway.core.failover.wish import Active, Wish
+from causeway.core.pattern import compiled
+from causeway.core.pattern_syntax import PatternError
+
+LATEST = "latest"
+
+
+def read_wish(
+    flow: str,
+    *,
+    at: str,
+    safety: str | None = None,
+    groups: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    active: str = Active.REFUSE,
+    clamp: bool = False,
+) -> Wish:
+    """:raises BadInput: names the option, what it holds, the rule and the way out."""
+    at_ms = None if at == LATEST else _moment_ms(at)
+    if at_ms is None and safety is not None:
+        raise BadInput(
+            "--safety",
+            value=safety,
+            rule="steps back from a moment, and latest is each group's own place",
+            remedy="leave it out, or write --at TIME",
+        )
+    for option, patterns in (("groups", groups), ("topics", topics)):
+        _check_patterns(option, patterns)
+    return Wish(
+        flow=flow,
+        at_ms=at_ms,
+        safety_ms=_safety_ms(safety),
+        groups=tuple(groups),
+        topics=tuple(topics),
+        active=Active(active),
+        clamp=clamp,
+    )
+
+
+def _moment_ms(text: str) -> int:
+    try:
+        return parse_moment_ms(
+            text, now_ms=time.time_ns() // 1_000_000, local_zone=get_local_timezone().name or "UTC"
+        )
+    except Refusal as refusal:
+        raise BadInput("--at", value=text[:80], rule=refusal.rule, remedy=refusal.remedy) from None
+
+
+def _safety_ms(text: str | None) -> int:
+    if text is None:
+        return 0
+    try:
+        return round(parse_duration_seconds(text) * 1000)
+    except Refusal as refusal:
+        raise BadInput("--safety", value=text[:40], rule=refusal.rule, remedy=refusal.remedy) from None
+
+
+def _check_patterns(option: str, patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        try:
+            compiled(pattern)
+        except PatternError as reason:
+            raise BadInput(
+                f"--{option}", value=pattern[:80], rule=reason.rule, remedy=reason.remedy
+            ) from None

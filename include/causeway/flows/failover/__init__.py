@@ -1,0 +1,1 @@
+"""Failover: move consumer groups to the target, at a moment or where they stood, and back."""

@@ -1,0 +1,133 @@
+"""What a failover stands on: the flow's mirrors on the target, how far they reach, and their map.
+
+Read in this order, so that nothing is promised that isn't mirrored: what groups have committed on the source
+(`membership.py`), then the map, then the flow's positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.errors import BadInput
+from causeway.core.failover.wish import Wish
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.kafka_errors import error_name
+from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.ports import LogEnd, Refused
+from causeway.core.position import Position
+from causeway.core.translation import PartitionMap, reach_of
+from causeway.flows.failover.sides import Sides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorPartition:
+    source: TopicPartition
+    target: TopicPartition
+    pair: KnownPair
+    log_start: TargetOffset
+    end: TargetOffset
+    """Behind the last mirrored record, as far as the target's log still goes."""
+    source_next: SourceOffset | None
+    """The mirror's position; None: it has none for these two topics."""
+    runs: tuple[Run, ...]
+    map: PartitionMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    flow: Flow
+    state: FlowState
+    partitions: Mapping[TopicPartition, MirrorPartition]
+    """By target partition."""
+    topic_ids: Mapping[str, UUID]
+    """Of the target's topics."""
+    notes: tuple[str, ...]
+
+    @property
+    def by_source(self) -> dict[TopicPartition, MirrorPartition]:
+        return {each.source: each for each in self.partitions.values()}
+
+
+async def select_topics(
+    flow: Flow, sides: Sides, wish: Wish, state: FlowState
+) -> tuple[dict[str, TopicMetadata], tuple[str, ...]]:
+    """The mirrors that the wish is about and that still are the flow's own; why others aren't.
+
+    :raises BadInput: none is.
+    """
+    pairs = {name: pair for name, pair in state.pairs.items() if wish.selects_topic(pair.source_topic)}
+    if not pairs:
+        raise BadInput(
+            "topics",
+            value=", ".join(wish.topics),
+            rule=f"flow {flow.name} has mirrored none of that name",
+            remedy=f"it has: {', '.join(sorted(pair.source_topic for pair in state.pairs.values()))[:300]}",
+        )
+    described = await sides.target.wire.topics(sorted(pairs))
+    fit: dict[str, TopicMetadata] = {}
+    notes: list[str] = []
+    for name, topic in sorted(described.items()):
+        if topic.error:
+            notes.append(f"{name} isn't moved to: {error_name(topic.error)} on the target")
+        elif topic.topic_id != pairs[name].target_topic_id:
+            notes.append(f"{name} isn't moved to: it was made anew on the target since the flow wrote it")
+        else:
+            fit[name] = topic
+    return fit, tuple(notes)
+
+
+async def survey(
+    flow: Flow,
+    sides: Sides,
+    state: FlowState,
+    topics: Mapping[str, TopicMetadata],
+    notes: tuple[str, ...],
+    *,
+    is_fenced: bool,
+) -> Ground:
+    """`is_fenced`: nothing can change any more, and what is read has to be proved."""
+    target = sides.target
+    wanted = [
+        TopicPartition(name, number) for name, topic in topics.items() for number in sorted(topic.leaders)
+    ]
+    runs = await target.map_runs(flow.map_topic, wanted)
+    positions = await target.positions(flow.group, wanted, stable=is_fenced, marked=is_fenced)
+    starts = await target.log_starts(wanted)
+    ends = await target.list_offsets(dict.fromkeys(wanted, LATEST), isolation=READ_COMMITTED)
+    found: dict[TopicPartition, MirrorPartition] = {}
+    for tp in wanted:
+        start, end, pair = starts[tp], ends[tp], state.pairs[tp.topic]
+        if isinstance(start, Refused) or not isinstance(end, LogEnd):
+            why = start if isinstance(start, Refused) else end
+            notes = (*notes, f"{tp} isn't moved to: {why}")
+            continue
+        found[tp] = _partition(tp, pair, start, end.offset, runs[tp], positions[tp])
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    return Ground(flow=flow, state=state, partitions=found, topic_ids=ids, notes=notes)
+
+
+def _partition(
+    tp: TopicPartition, pair: KnownPair, start: int, log_end: int, runs: list[Run], position: object
+) -> MirrorPartition:
+    reach = reach_of(position if isinstance(position, Position) else None, pair)
+    ids = (pair.source_topic_id, pair.target_topic_id)
+    ours = [run for run in runs if (run.source_topic_id, run.target_topic_id) == ids]
+    end = log_end if reach is None else min(log_end, reach.target_next)
+    return MirrorPartition(
+        source=TopicPartition(pair.source_topic, tp.partition),
+        target=tp,
+        pair=pair,
+        log_start=TargetOffset(start),
+        end=TargetOffset(end),
+        source_next=reach.source_next if reach else None,
+        runs=tuple(runs_that_hold(ours)),
+        map=PartitionMap(
+            runs, reach, source_topic_id=pair.source_topic_id, target_topic_id=pair.target_topic_id
+        ),
+    )

@@ -1,0 +1,181 @@
+"""Which groups a failover is about, what they hold on the target, and where they were last known to stand.
+
+With a source that answers, the source says it. Without, the stamp that a group sync left beside the offset on
+the target, or the group's last checkpoint; both are as old as the last sync.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.failover.plan import GroupFacts, LastKnown
+from causeway.core.failover.wish import Wish
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.group_filter import FlowGroups
+from causeway.core.group_stamp import parse_stamp
+from causeway.core.group_sync import Committed
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.mirror_maker_records import Checkpoint
+from causeway.core.ports import Refused
+from causeway.core.translation import AheadOfMirror, OlderThanMap
+from causeway.flows.failover.ground import Ground, MirrorPartition
+from causeway.flows.failover.sides import Sides
+
+_PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """As both clusters tell it, before anything is translated."""
+
+    names: tuple[str, ...]
+    active: frozenset[str]
+    here: Mapping[str, Offsets | Refused]
+    """On the target."""
+    there: Mapping[str, Offsets | Refused] | None
+    """On the source; None: it can't be asked."""
+    checkpoints: Checkpoints = field(default_factory=dict)
+
+
+async def ask_groups(
+    flow: Flow,
+    sides: Sides,
+    wish: Wish,
+    selection: FlowGroups,
+    state: FlowState,
+    topics: Mapping[str, TopicMetadata],
+) -> Members:
+    """Those of the flow's filter that the wish names; what only one side knows counts, too."""
+    wanted = {name: sorted(topic.leaders) for name, topic in topics.items()}
+    on_source = {state.pairs[name].source_topic: parts for name, parts in wanted.items()}
+    target = ConsumerGroups(sides.target.wire)
+    listed = await target.listed()
+    partitions = frozenset(TopicPartition(name, p) for name, parts in wanted.items() for p in parts)
+    checkpoints = await last_checkpoints(sides.target, flow.checkpoints_topic, partitions)
+
+    async def ask_source(reader: WireLogReader) -> Mapping[str, Offsets | Refused]:
+        groups = ConsumerGroups(reader.wire)
+        names = [name for name in await groups.listed() if _is_wanted(name, wish, selection)]
+        return await groups.committed(names, on_source)
+
+    there = await sides.of_source(ask_source)
+    seen = {*listed, *checkpoints, *(there or {})}
+    names = sorted(name for name in seen | _named(wish) if _is_wanted(name, wish, selection))
+    return Members(
+        names=tuple(names),
+        active=frozenset(name for name in names if name in listed and listed[name].is_active),
+        here=await target.committed(names, wanted),
+        there=there,
+        checkpoints=checkpoints,
+    )
+
+
+def _is_wanted(group: str, wish: Wish, selection: FlowGroups) -> bool:
+    return selection.selects(group) and wish.selects_group(group)
+
+
+def _named(wish: Wish) -> set[str]:
+    """A group that nobody has seen can be moved if both it and its topics are named."""
+    return {name for name in wish.groups if wish.topics and _PLAIN_NAME.fullmatch(name)}
+
+
+def group_facts(members: Members, ground: Ground, wish: Wish) -> list[GroupFacts]:
+    """Only groups that have to do with the flow's topics."""
+    found: list[GroupFacts] = []
+    for name in members.names:
+        here = members.here.get(name, {})
+        if isinstance(here, Refused):
+            found.append(_refused(name, f"its offsets on the target: {here}"))
+            continue
+        there = None if members.there is None else members.there.get(name, {})
+        if isinstance(there, Refused):
+            found.append(_refused(name, f"its offsets on the source: {there}"))
+            continue
+        known, own = _standing(ground, here, there, members.checkpoints.get(name, {}))
+        facts = GroupFacts(
+            name=name,
+            is_active=name in members.active,
+            here={tp: committed for tp, committed in here.items() if tp in ground.partitions},
+            known=known,
+            own=own,
+            topics=frozenset(ground.topic_ids) if name in _named(wish) else frozenset(),
+        )
+        if facts.here or facts.known or facts.topics:
+            found.append(facts)
+    return found
+
+
+def _standing(
+    ground: Ground,
+    here: Offsets,
+    there: Offsets | None,
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+) -> tuple[dict[TopicPartition, LastKnown], frozenset[TopicPartition]]:
+    """Where one group was last known to stand, and where it has gone on by itself."""
+    known: dict[TopicPartition, LastKnown] = {}
+    own: set[TopicPartition] = set()
+    for tp, partition in ground.partitions.items():
+        held, last = here.get(tp), checkpoints.get(tp)
+        if held is not None and not _is_mirrors(ground.flow.name, held, last.target_next if last else None):
+            own.add(tp)
+        if there is not None:
+            if partition.source in there:
+                known[tp] = _known(partition, there[partition.source].offset, "")
+        elif (told := _told(ground.flow.name, held, last.source_next if last else None)) is not None:
+            known[tp] = _known(partition, *told)
+    return known, frozenset(own)
+
+
+def _refused(name: str, why: str) -> GroupFacts:
+    return GroupFacts(name=name, is_active=False, here={}, known={}, refused=why)
+
+
+def _is_mirrors(flow: str, held: Committed, checkpoint: TargetOffset | None) -> bool:
+    """Committed by a mirror, not by the group: by its stamp, or because it says what the checkpoint says."""
+    stamp = parse_stamp(held.metadata)
+    return stamp.flow == flow if stamp is not None else held.offset == checkpoint
+
+
+def _told(flow: str, held: Committed | None, checkpoint: SourceOffset | None) -> tuple[int, str] | None:
+    """The source offset that the last sync knew, and who says so."""
+    stamp = parse_stamp(held.metadata) if held is not None else None
+    if stamp is not None and stamp.flow == flow:
+        return stamp.source_next, f"the group sync of {rfc3339(stamp.time_ms)}"
+    return None if checkpoint is None else (checkpoint, "its last checkpoint")
+
+
+def _known(partition: MirrorPartition, offset: int, told_by: str) -> LastKnown:
+    """`told_by` is empty where the source itself has told it just now."""
+    is_live = not told_by
+
+    def at(place: int, *, is_ahead: bool = False, is_older: bool = False) -> LastKnown:
+        return LastKnown(
+            at=TargetOffset(place),
+            is_live=is_live,
+            told_by=told_by,
+            is_ahead=is_ahead,
+            is_older=is_older,
+        )
+
+    reach = partition.source_next
+    if reach is not None and offset >= reach:
+        return at(partition.end, is_ahead=offset > reach)
+    match partition.map.to_target(SourceOffset(offset)):
+        case int(place):
+            return at(place)
+        case AheadOfMirror():
+            return at(partition.end, is_ahead=True)
+        case OlderThanMap() as older if partition.log_start >= older.target_begins:
+            return at(partition.log_start, is_older=True)  # nothing that lay in front is there
+        case why:
+            return LastKnown(
+                at=None, why_not=f"source offset {offset}: {why}", is_live=is_live, told_by=told_by
+            )

@@ -1,0 +1,156 @@
+"""Both clusters for a failover: the target is needed, the source may be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway.brokers.log_reader import WireLogReader
+from causeway.brokers.probe import probe
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Network, Wire
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput, ClusterTrouble, ClusterUnreachable
+from causeway.core.failover.journal import FailoverRun
+from causeway.core.failover.progress import Held
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Beaten, Doubt, Refused, Unreachable
+from causeway.core.rights import Operation
+
+T = TypeVar("T")
+_PATIENCE_SECONDS = 4.0
+"""With a source that may be gone: somebody is waiting."""
+
+
+@dataclass(slots=True)
+class Sides:
+    network: Network
+    target: WireTarget
+    source: WireLogReader | None
+    silent: str = ""
+    """Why the source can't be asked; once it was silent it isn't asked again."""
+
+    async def of_source(self, ask: Callable[[WireLogReader], Awaitable[T]]) -> T | None:
+        """None: the source is silent, since now or since earlier."""
+        if self.source is None:
+            return None
+        try:
+            return await ask(self.source)
+        except (ClusterTrouble, Unreachable) as trouble:
+            self.silence(str(trouble))
+            return None
+
+    def silence(self, why: str) -> None:
+        if self.source is not None:
+            self.source.wire.disconnect()
+        self.source, self.silent = None, why
+
+    async def flow_state(self, flow: Flow) -> FlowState:
+        """:raises BadInput: the target has never seen a flow of that name."""
+        found = (await self.target.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
+        if found.lacks(Operation.READ):
+            raise self.target.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
+        state = FlowState()
+        if found.error != Code.UNKNOWN_TOPIC_OR_PARTITION:
+            state = await self.target.flow_state(flow.name)
+        if not state.pairs:
+            raise BadInput(
+                "flow",
+                value=flow.name,
+                rule=f"has never mirrored anything to {flow.target}, so there is nothing to fail over to",
+                remedy=f"`causeway status {flow.name}` says what it did",
+            )
+        self._refuse_other_target(flow, state)
+        return state
+
+    def _refuse_other_target(self, flow: Flow, state: FlowState) -> None:
+        known, found = state.target_cluster_id, self.target.wire.cluster_id
+        if known is not None and known != found:
+            raise BadInput(
+                f"cluster {flow.target} of flow {flow.name}",
+                value=found,
+                rule=f"this flow began with cluster {known} under that name",
+                remedy="correct the connection",
+            )
+        there = self.source.wire.cluster_id if self.source is not None else None
+        if there is not None and state.source_cluster_id not in (None, there):
+            self.silence(
+                f"cluster {flow.source} is {there} now, and this flow began with {state.source_cluster_id}"
+            )
+
+
+@contextmanager
+def open_sides(source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[Sides]:
+    """:raises ClusterTrouble: the target can't be used, and why."""
+    probe(target)
+    network = Network()
+    sides = Sides(network, WireTarget(Wire(target, network)), WireLogReader(Wire(source, network)))
+    try:
+        network.run(sides.target.wire.connect)
+        _try_source(sides, source)
+        yield sides
+    finally:
+        sides.silence(sides.silent)
+        sides.target.wire.disconnect()
+        network.close()
+
+
+@contextmanager
+def open_target(target: ClusterEndpoint) -> Iterator[Sides]:
+    """For what needs no source.
+
+    :raises ClusterTrouble: it can't be used, and why.
+    """
+    probe(target)
+    network = Network()
+    sides = Sides(network, WireTarget(Wire(target, network)), None, "it isn't asked")
+    try:
+        network.run(sides.target.wire.connect)
+        yield sides
+    finally:
+        sides.target.wire.disconnect()
+        network.close()
+
+
+def _try_source(sides: Sides, source: ClusterEndpoint) -> None:
+    try:
+        probe(source, timeout_seconds=_PATIENCE_SECONDS)
+        assert sides.source is not None
+        sides.network.run(sides.source.wire.connect)
+    except (ClusterTrouble, Unreachable) as trouble:
+        sides.silence(str(trouble))
+
+
+@contextmanager
+def trouble_of(flow: Flow) -> Iterator[None]:
+    """:raises ClusterUnreachable: the target didn't answer in the middle; nothing is guessed."""
+    try:
+        yield
+    except (Unreachable, Doubt, Beaten) as trouble:
+        raise ClusterUnreachable(
+            f"failover of {flow.name}",
+            rule=str(trouble),
+            remedy="run the same command again: it goes on from what is committed",
+        ) from trouble
+
+
+async def held_by(groups: ConsumerGroups, run: FailoverRun) -> Held:
+    """What the groups of a run have committed now on its partitions.
+
+    :raises Unreachable: one of them can't be asked.
+    """
+    wanted: dict[str, list[int]] = {}
+    for tp in {tp for shifts in run.shifts.values() for tp in shifts}:
+        wanted.setdefault(tp.topic, []).append(tp.partition)
+    found: dict[str, Offsets] = {}
+    for group, held in (await groups.committed(run.shifts, wanted)).items():
+        if isinstance(held, Refused):
+            raise Unreachable(f"offsets of {group}: {held}")
+        found[group] = held
+    return found

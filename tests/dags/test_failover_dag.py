@@ -1,0 +1,116 @@
+"""dags/failover.py: by hand only, a typed form, an approval that can be left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+PROJECT = Path(__file__).resolve().parents[2]
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders], pool: mirrors, schedule: "@continuous"}
+  nyc_to_sf: {source: nyc, target: sf, topics: ["audit-.*"]}
+"""
+
+
+@pytest.fixture
+def bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from airflow.dag_processing.dagbag import DagBag
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    monkeypatch.setenv("CAUSEWAY_FLOWS", str(tmp_path / "flows.yaml"))
+    return DagBag(dag_folder=str(PROJECT / "dags" / "failover.py"))
+
+
+def test_each_flow_has_one_and_nobody_schedules_it(bag: Any) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"failover__sf_to_nyc", "failover__nyc_to_sf"}
+    dag = bag.dags["failover__sf_to_nyc"]
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == (None, False, 1)
+    assert dag.is_paused_upon_creation is False, "a paused one would only queue what is triggered at night"
+
+
+def test_nothing_is_applied_before_it_is_approved_or_said_to_be_automatic(bag: Any) -> None:
+    dag = bag.dags["failover__sf_to_nyc"]
+    arrows = {name: dag.task_dict[name].downstream_task_ids for name in dag.task_dict}
+    assert arrows == {
+        "plan": {"ask", "apply"},
+        "ask": {"approve", "apply"},
+        "approve": {"apply"},
+        "apply": set(),
+    }
+    assert dag.task_dict["apply"].trigger_rule == "none_failed_min_one_success"
+    assert dag.task_dict["approve"].task_type == "ApprovalOperator"
+    assert "body" in dag.task_dict["approve"].body
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"dry_run": False, "approve": "ask"}, "approve"),
+        ({"dry_run": False, "approve": "auto"}, "apply"),
+        ({"dry_run": True, "approve": "auto"}, None),
+    ],
+)
+def test_what_comes_after_the_plan(answers: dict[str, Any], expected: str | None) -> None:
+    from causeway.entrypoints.airflow_failover import next_step
+
+    assert next_step(answers) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"timestamp": "yesterday"},
+        {"timestamp": "2026-11-18T04:03:00"},
+        {"timestamp": 1763438580},
+        {"safety": "30"},
+        {"active": "kill"},
+        {"dry_run": "true"},
+        {"groups": "billing"},
+    ],
+)
+def test_the_form_refuses_what_is_no_answer(bag: Any, answer: dict[str, Any]) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    params = bag.dags["failover__sf_to_nyc"].params
+    params.validate()
+    ((name, value),) = answer.items()
+    with pytest.raises(ParamValidationError):
+        params[name] = value
+
+
+def test_dags_serialise(bag: Any) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in bag.dags.values():
+        assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == dag.dag_id
+
+
+def test_a_form_that_is_wrong_ends_the_task_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.entrypoints import airflow_failover
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    monkeypatch.setattr(airflow_failover, "airflow_endpoint", lambda *_: SimpleNamespace())
+    answers = {
+        "timestamp": "2226-11-18T04:03:00Z",
+        "safety": None,
+        "groups": [],
+        "topics": [],
+        "active": "refuse",
+        "clamp": False,
+    }
+    with pytest.raises(AirflowFailException, match="in the future"):
+        airflow_failover.plan_failover("sf_to_nyc", str(tmp_path / "flows.yaml"), answers)

@@ -1,0 +1,138 @@
+"""A mirror with groups to be failed over, and the truth about it, read by another client than ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from causeway.core.failover.sheet import Sheet
+from causeway.core.failover.wish import Wish
+from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
+from causeway.core.report import RunReport
+from causeway.flows.failover.apply import FailedOver, Operator, fail_over, look_before_failover
+from causeway.flows.failover.rollback import RolledBack, roll_back
+from causeway.flows.groups.run import sync_groups
+from causeway.lab.cluster import LabCluster
+from tests.groups.stage import commit, committed, make_topic
+from tests.mirroring import Mirror, make_flow
+
+BASE_MS = 1_790_000_000_000
+_SECONDS = 30.0
+Seen = tuple[int, int, int, str]
+"""Partition, offset, time, value."""
+
+
+def _yes(_sheet: Sheet) -> None:
+    """Somebody types the flow's name."""
+
+
+@dataclass
+class FailoverStage:
+    """One flow over one topic; its groups' names begin with the topic's."""
+
+    source: LabCluster
+    target: LabCluster
+    stem: str
+    partitions: int = 2
+    settings: Mapping[str, str] = field(default_factory=dict)
+    mirror: Mirror = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mirror = Mirror(make_flow(self.stem.replace("-", "_"), self.stem), self.source, self.target)
+        # The records are weeks old: retention would take them in the middle of a test.
+        make_topic(self.source, self.stem, self.partitions, **{"retention_ms": "-1", **self.settings})
+
+    @property
+    def flow(self) -> Flow:
+        return self.mirror.flow
+
+    @property
+    def mirrored(self) -> str:
+        return self.flow.naming.target_topic(self.stem)
+
+    @property
+    def rules(self) -> FlowGroups:
+        return FlowGroups(include=(f"{self.stem}\\..*",), sync_offsets=True)
+
+    def group(self, name: str) -> str:
+        return f"{self.stem}.{name}"
+
+    def write(self, times_ms: Iterable[int], partition: int = 0, **settings: Any) -> None:
+        """One record per time, in this order; its value is its number."""
+        producer = Producer({**self.source.endpoint().settings, "linger.ms": 5, **settings})
+        for number, time_ms in enumerate(times_ms):
+            producer.produce(self.stem, f"{number}".encode(), partition=partition, timestamp=time_ms)
+        assert producer.flush(_SECONDS) == 0
+
+    def run(self) -> RunReport:
+        return self.mirror.run()
+
+    def sync(self) -> None:
+        endpoints = self.source.endpoint(), self.target.endpoint()
+        sync_groups(self.flow, self.rules, *endpoints, lambda _: None, writes=True)
+
+    def commit(self, name: str, offsets: Mapping[int, int], *, on_target: bool = False) -> None:
+        cluster, topic = (self.target, self.mirrored) if on_target else (self.source, self.stem)
+        commit(cluster, self.group(name), {(topic, p): offset for p, offset in offsets.items()})
+
+    def there(self, name: str) -> dict[int, int]:
+        """What the target holds."""
+        held = committed(self.target, self.group(name))
+        return {p: offset for (topic, p), offset in held.items() if topic == self.mirrored}
+
+    def wish(self, at_ms: int | None, **more: Any) -> Wish:
+        return Wish(flow=self.flow.name, at_ms=at_ms, **more)
+
+    def sheet(self, wish: Wish) -> Sheet:
+        return look_before_failover(
+            self.flow, self.source.endpoint(), self.target.endpoint(), wish, self.rules
+        )
+
+    def fail_over(self, wish: Wish, consent: Callable[[Sheet], None] = _yes, plan: str = "") -> FailedOver:
+        operator = Operator(by="a test", consent=consent, say=lambda _: None, expected_plan=plan)
+        endpoints = self.source.endpoint(), self.target.endpoint()
+        return fail_over(self.flow, *endpoints, wish, self.rules, operator)
+
+    def roll_back(self, run: str) -> RolledBack:
+        return roll_back(
+            self.flow,
+            self.target.endpoint(),
+            run,
+            by="a test",
+            consent=lambda _run, _remaining: None,
+            say=lambda _: None,
+        )
+
+    def seen(self, cluster: LabCluster, topic: str) -> list[Seen]:
+        """All that a `read_committed` reader sees, partition by partition in order."""
+        settings = {
+            **cluster.endpoint().settings,
+            "group.id": "causeway-test-reader",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+        }
+        consumer = Consumer(settings)
+        consumer.assign([TopicPartition(topic, p, 0) for p in range(self.partitions)])
+        found, at_end = list[Seen](), set[int]()
+        try:
+            while len(at_end) < self.partitions:
+                message = consumer.poll(_SECONDS)
+                assert message is not None
+                if message.error():
+                    if message.error().code() == KafkaError._PARTITION_EOF:
+                        at_end.add(message.partition())
+                else:
+                    time_ms = message.timestamp()[1]
+                    found.append((message.partition(), message.offset(), time_ms, message.value().decode()))
+        finally:
+            consumer.close()
+        return found
+
+    def mirrored_records(self, partition: int = 0) -> list[Seen]:
+        return [seen for seen in self.seen(self.target, self.mirrored) if seen[0] == partition]

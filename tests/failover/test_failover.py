@@ -1,0 +1,263 @@
+"""Failover on real brokers: every group ends at the right record, whatever dies on the way, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from causeway.core.errors import BadInput, FlowFenced, StalePlan, UnknownName
+from causeway.core.failover.figure import Bound
+from causeway.core.failover.wish import Active
+from causeway.flows.failover import apply, checking
+from causeway.flows.look import look_at_flow
+from tests.failover.conftest import MakeStage
+from tests.failover.stage import BASE_MS, FailoverStage
+
+pytestmark = pytest.mark.integration
+RECORDS = 300
+STEP_MS = 1_000
+
+
+@pytest.fixture
+def mirrored(stage: MakeStage) -> FailoverStage:
+    """Two partitions of 300 records, a second apart, mirrored in three runs; 20 more that aren't."""
+    made = stage()
+    for first in range(0, RECORDS, 100):
+        for partition in (0, 1):
+            made.write([BASE_MS + n * STEP_MS for n in range(first, first + 100)], partition)
+        made.run()
+    made.write([BASE_MS + n * STEP_MS for n in range(RECORDS, RECORDS + 20)])
+    made.commit("ahead", {0: 310, 1: 300})
+    made.commit("middle", {0: 200, 1: 150})
+    made.commit("behind", {0: 5})
+    return made
+
+
+def first_at(stage: FailoverStage, moment_ms: int, partition: int = 0) -> int:
+    """The offset of the first record that isn't earlier, as a reader sees it."""
+    return next(offset for _, offset, time_ms, _ in stage.mirrored_records(partition) if time_ms >= moment_ms)
+
+
+def number_between(stage: FailoverStage, first: int, last: int, partition: int = 0) -> int:
+    return sum(first <= offset < last for _, offset, _, _ in stage.mirrored_records(partition))
+
+
+def offsets(stage: FailoverStage) -> dict[str, dict[int, int]]:
+    return {name: stage.there(name) for name in ("ahead", "middle", "behind")}
+
+
+def fence_of(stage: FailoverStage) -> str | None:
+    state = look_at_flow(stage.flow, stage.source.endpoint(), stage.target.endpoint()).state
+    return None if state.fence is None else state.fence.because
+
+
+def test_a_moment_moves_every_group_to_its_record_and_the_sheet_told_the_price(
+    mirrored: FailoverStage,
+) -> None:
+    moment = BASE_MS + 150 * STEP_MS - 400
+    at = {p: first_at(mirrored, moment, p) for p in (0, 1)}
+    before = mirrored.sheet(mirrored.wish(moment))
+    assert offsets(mirrored) == {"ahead": {}, "middle": {}, "behind": {}}, "a sheet writes nothing"
+
+    done = mirrored.fail_over(mirrored.wish(moment))
+
+    assert offsets(mirrored) == {"ahead": at, "middle": at, "behind": at}
+    assert done.verified.as_planned == done.verified.offsets == 6
+    assert done.verified.earlier == ()
+    assert (str(before.lost), before.topics[0].lost_seconds.number) == ("20", 20)
+    price = {
+        group.group.rpartition(".")[2]: (str(group.rereads), str(group.skips)) for group in before.groups
+    }
+    assert price["middle"] == ("50", "0")
+    assert price["ahead"] == ("300", "0")
+    moves = {(m.group, m.target.partition): m for m in before.plan.moves}
+    behind = moves[mirrored.group("behind"), 0]
+    assert str(behind.skips) == "145"
+    assert moves[mirrored.group("behind"), 1].skips.bound is Bound.UNKNOWN
+    assert not [r for m in before.plan.moves for r in m.reasons if "explains" in r]
+
+
+def test_latest_moves_each_group_to_where_it_stood_and_never_past_the_mirror(mirrored: FailoverStage) -> None:
+    done = mirrored.fail_over(mirrored.wish(None))
+    records = mirrored.mirrored_records(0)
+    assert mirrored.there("middle")[0] == records[200][1]
+    assert mirrored.there("behind") == {0: records[5][1]}
+    assert mirrored.there("ahead")[0] == records[-1][1] + 1
+    assert done.sheet is not None
+    assert {str(g.rereads) for g in done.sheet.groups} == {"0"}
+
+
+def test_safety_steps_back_and_the_end_is_the_end(mirrored: FailoverStage) -> None:
+    moment = BASE_MS + 150 * STEP_MS
+    sheet = mirrored.sheet(mirrored.wish(moment, safety_ms=30 * STEP_MS))
+    assert {m.after for m in sheet.plan.moves if m.target.partition == 0} == {
+        first_at(mirrored, moment - 30 * STEP_MS)
+    }
+    late = mirrored.sheet(mirrored.wish(BASE_MS + 10_000 * STEP_MS))
+    end = mirrored.mirrored_records(0)[-1][1] + 1
+    assert {m.after for m in late.plan.moves if m.target.partition == 0} == {end}
+
+
+def test_the_second_time_is_no_failover_and_the_fence_holds(mirrored: FailoverStage) -> None:
+    wish = mirrored.wish(None)
+    first = mirrored.fail_over(wish)
+    held = offsets(mirrored)
+    again = mirrored.fail_over(wish)
+    assert (again.was_done, again.run, again.moved) == (True, first.run, 0)
+    assert offsets(mirrored) == held
+    with pytest.raises(FlowFenced, match=f"failover {first.run}"):
+        mirrored.run()
+
+
+def test_a_rollback_restores_every_offset_and_lifts_its_fence(mirrored: FailoverStage) -> None:
+    mirrored.commit("middle", {0: 7}, on_target=True)
+    before = offsets(mirrored)
+    done = mirrored.fail_over(mirrored.wish(BASE_MS + 150 * STEP_MS))
+    assert offsets(mirrored) != before
+
+    back = mirrored.roll_back(done.run)
+
+    assert offsets(mirrored) == before
+    assert (back.fence, back.was_done, back.read_on) == ("lifted", False, ())
+    assert mirrored.run().records == 20, "the flow goes on"
+    assert mirrored.roll_back(done.run).was_done
+    with pytest.raises(UnknownName, match=done.run):
+        mirrored.roll_back("nosuchrun")
+
+
+def test_a_fence_that_stood_before_stays(mirrored: FailoverStage) -> None:
+    from causeway.flows.fence import fence_flow
+
+    fence_flow(mirrored.flow, mirrored.target.endpoint(), by="ops", because="nyc takes over")
+    done = mirrored.fail_over(mirrored.wish(None))
+    assert "stays" in mirrored.roll_back(done.run).fence
+    assert fence_of(mirrored) == "nyc takes over"
+
+
+class Killed(BaseException):
+    """Nothing that any code here could catch."""
+
+
+def _after(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def dies(*arguments: Any, **named: Any) -> Any:
+        await function(*arguments, **named)
+        raise Killed
+
+    return dies
+
+
+STEPS = [
+    (apply, "create_journal"),
+    (apply, "write_journal"),
+    (apply, "write_and_claim"),
+    (apply, "_fence"),
+    (apply, "_move"),
+    (apply, "verify_run"),
+    (checking, "held_by"),
+]
+
+
+def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
+    stage: MakeStage, mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish = mirrored.wish(BASE_MS + 150 * STEP_MS)
+    expected = {m.group.rpartition(".")[2]: {} for m in mirrored.sheet(wish).plan.moves}
+    for move in mirrored.sheet(wish).plan.moves:
+        expected[move.group.rpartition(".")[2]][move.target.partition] = move.after
+    before = offsets(mirrored)
+    for module, step in STEPS:
+        with monkeypatch.context() as dying:
+            dying.setattr(module, step, _after(getattr(module, step)))
+            with pytest.raises(Killed):
+                mirrored.fail_over(wish)
+        done = mirrored.fail_over(wish)
+        assert offsets(mirrored) == expected, step
+        assert mirrored.fail_over(wish).was_done, step
+        mirrored.roll_back(done.run)
+        assert (offsets(mirrored), fence_of(mirrored)) == (before, None), step
+
+
+def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causeway.brokers.consumer_groups import ConsumerGroups
+
+    wish, real = mirrored.wish(None), ConsumerGroups.commit
+
+    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
+        name = min(wanted)
+        await real(self, {name: wanted[name]})
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(ConsumerGroups, "commit", only_one)
+        with pytest.raises(Killed):
+            mirrored.fail_over(wish)
+    assert [bool(held) for held in offsets(mirrored).values()] == [True, False, False]
+    with pytest.raises(BadInput, match="other parameters"):
+        mirrored.fail_over(mirrored.wish(BASE_MS))
+    done = mirrored.fail_over(wish)
+    assert done.verified.as_planned == done.verified.offsets == 5
+    assert done.moved == 3
+
+
+def test_what_moves_between_the_sheet_and_the_fence_stops_it(mirrored: FailoverStage) -> None:
+    def meanwhile(_sheet: object) -> None:
+        mirrored.commit("middle", {0: 220})
+
+    with pytest.raises(StalePlan):
+        mirrored.fail_over(mirrored.wish(None), consent=meanwhile)
+    assert offsets(mirrored) == {"ahead": {}, "middle": {}, "behind": {}}
+    assert fence_of(mirrored) is None
+    with pytest.raises(StalePlan, match="was asked for"):
+        mirrored.fail_over(mirrored.wish(None), plan="0123456789abcdef")
+    planned = mirrored.sheet(mirrored.wish(None)).plan.hash
+    assert mirrored.fail_over(mirrored.wish(None), plan=planned).verified.moved_on == 0
+
+
+def test_a_group_at_work_on_the_target_is_refused_by_name_or_left(mirrored: FailoverStage) -> None:
+    name = mirrored.group("middle")
+    consumer = Consumer({**mirrored.target.endpoint().settings, "group.id": name})
+    try:
+        consumer.subscribe([mirrored.mirrored])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        with pytest.raises(BadInput, match=name):
+            mirrored.fail_over(mirrored.wish(None))
+        assert fence_of(mirrored) is None
+        done = mirrored.fail_over(mirrored.wish(None, active=Active.LEAVE))
+    finally:
+        consumer.close()
+    assert done.sheet is not None
+    assert [left.group for left in done.sheet.plan.left_alone] == [name]
+    assert mirrored.there("ahead")
+
+
+def test_a_group_from_before_the_mirrors_first_record_begins_with_it(stage: MakeStage) -> None:
+    """The flow began where nothing but an aborted transaction lay: the map knows nothing in front of it."""
+    made = stage(partitions=1)
+    producer = Producer({**made.source.endpoint().settings, "transactional.id": made.stem})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(made.stem, b"never", partition=0)
+    producer.flush(30)
+    producer.abort_transaction(30)
+    made.run()
+    made.write([BASE_MS])
+    made.run()
+    made.commit("g", {0: 0})
+    (move,) = made.sheet(made.wish(None)).plan.moves
+    assert (move.after, str(move.rereads), str(move.skips)) == (0, "0", "0")
+
+
+def test_names_that_nobody_knows_are_refused(mirrored: FailoverStage) -> None:
+    with pytest.raises(UnknownName, match="full name"):
+        mirrored.sheet(mirrored.wish(None, groups=("nosuch",)))
+    with pytest.raises(BadInput, match="has mirrored none"):
+        mirrored.sheet(mirrored.wish(None, topics=("nosuch",)))
+    name = mirrored.group("unseen")
+    sheet = mirrored.sheet(mirrored.wish(BASE_MS + 9 * STEP_MS, groups=(name,), topics=(mirrored.stem,)))
+    assert [(m.group, m.target.partition) for m in sheet.plan.moves] == [(name, 0), (name, 1)]

@@ -1,0 +1,108 @@
+"""The source is killed with -9: the map brackets, the index decides, the sheet says what can't be known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from causeway.core.failover.figure import Bound
+from causeway.lab.cluster import LabCluster
+from tests.failover.stage import BASE_MS, FailoverStage
+
+pytestmark = pytest.mark.integration
+LabClusterFactory = Callable[..., LabCluster]
+FLOWS = """\
+clusters:
+  sf: {{connection: kafka_sf}}
+  nyc: {{connection: kafka_nyc}}
+flows:
+  {name}: {{source: sf, target: nyc, topics: [{topic}], groups: ["{topic}[.].*"], lanes: 3}}
+"""
+
+
+@pytest.fixture(scope="module")
+def orphan(lab_clusters: LabClusterFactory, nyc: LabCluster) -> Iterator[FailoverStage]:
+    """Mirrored and synced, then written on, and the source is killed."""
+    made = FailoverStage(lab_clusters("doomed"), nyc, "orphans", partitions=2)
+    for first in (0, 100):
+        for partition in (0, 1):
+            made.write([BASE_MS + n * 1_000 for n in range(first, first + 100)], partition)
+        made.run()
+    made.commit("synced", {0: 50, 1: 170})
+    made.sync()
+    made.write([BASE_MS + n * 1_000 for n in range(200, 230)])
+    made.source.kill()
+    yield made
+    made.mirror.close()
+
+
+@pytest.fixture
+def by_hand(orphan: FailoverStage, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command line, as somebody types it at four in the morning."""
+    (tmp_path / "flows.yaml").write_text(FLOWS.format(name=orphan.flow.name, topic=orphan.stem))
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "CAUSEWAY"))
+    }
+    environ |= {
+        "HOME": str(tmp_path),
+        "AIRFLOW_CONN_KAFKA_SF": orphan.source.connection_json(),
+        "AIRFLOW_CONN_KAFKA_NYC": orphan.target.connection_json(),
+    }
+
+    def run(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "causeway.entrypoints.cli", "failover", orphan.flow.name, *arguments]
+        command += ["--file", str(tmp_path / "flows.yaml")]
+        return subprocess.run(
+            command, input=typed, capture_output=True, text=True, cwd=tmp_path, env=environ, check=False
+        )
+
+    return run
+
+
+def test_by_hand_from_the_sheet_to_the_rollback(
+    orphan: FailoverStage, by_hand: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    at = "2026-09-21T14:15:00Z"  # BASE_MS and 100 seconds
+    moment = BASE_MS + 100_000
+    expected = next(offset for _, offset, time_ms, _ in orphan.mirrored_records() if time_ms >= moment)
+
+    looked = by_hand("--at", at, "--dry-run", "--json", "--html", "sheet.html")
+
+    assert looked.returncode == 0, looked.stderr
+    sheet = json.loads(looked.stdout)
+    assert sheet["source_answers"] is False
+    assert sheet["lost_records"]["number"] is None
+    assert any("can't be asked" in why for why in sheet["unknown_because"])
+    assert {move["after"] for move in sheet["moves"]} == {expected}
+    page = (tmp_path / "sheet.html").read_text()
+    assert 'content="width=device-width' in page
+    assert sheet["plan"] in page
+    held = orphan.there("synced")
+
+    done = by_hand("--at", at, "--json", typed=f"{orphan.flow.name}\n")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["run"]
+    assert orphan.there("synced") == {0: expected, 1: expected}
+
+    back = by_hand("--rollback", run, "--yes")
+    assert (back.returncode, orphan.there("synced")) == (0, held)
+    assert "fence: lifted" in back.stdout
+
+
+def test_latest_is_what_the_last_sync_knew_and_says_so(orphan: FailoverStage) -> None:
+    records = {p: orphan.mirrored_records(p) for p in (0, 1)}
+    sheet = orphan.sheet(orphan.wish(None))
+    assert {m.target.partition: m.after for m in sheet.plan.moves} == {
+        0: records[0][50][1],
+        1: records[1][170][1],
+    }
+    assert {m.rereads.bound for m in sheet.plan.moves} == {Bound.AT_LEAST}
+    assert all("group sync of" in m.reasons[0] for m in sheet.plan.moves)
+    assert sheet.lost.number is None
+    assert sheet.topics[0].mirrored_until_ms == BASE_MS + 199_000

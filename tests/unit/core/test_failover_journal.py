@@ -1,0 +1,145 @@
+"""What is kept of failovers, and what is left to do after a kill at any point."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.failover.figure import exact
+from causeway.core.failover.journal import (
+    Journal,
+    Status,
+    begun_record,
+    ended_record,
+    fold,
+    offset_records,
+)
+from causeway.core.failover.plan import FailoverPlan, Move
+from causeway.core.failover.progress import failover_mark, left_to_apply, left_to_roll_back
+from causeway.core.failover.wish import Wish
+from causeway.core.group_stamp import parse_stamp
+from causeway.core.group_sync import Committed
+from causeway.core.identity import TargetOffset, TopicPartition
+
+P0, P1 = TopicPartition("sf.orders", 0), TopicPartition("sf.orders", 1)
+WISH = Wish(flow="f", at_ms=5)
+Records = list[tuple[bytes, bytes]]
+
+
+def move(group: str, tp: TopicPartition, before: Committed | None, after: int) -> Move:
+    return Move(
+        group=group, target=tp, before=before, after=TargetOffset(after), rereads=exact(0), skips=exact(0)
+    )
+
+
+PLAN = FailoverPlan(
+    wish=WISH,
+    moves=(
+        move("billing", P0, Committed(3, "theirs"), 9),
+        move("billing", P1, None, 4),
+        move("a:b", P0, None, 1),
+    ),
+    left_alone=(),
+    topic_ids={"sf.orders": UUID(int=2)},
+)
+
+
+def records(run: str = "r1") -> Records:
+    return [*offset_records("f", run, PLAN.moves), begun_record(run, PLAN, by="amy", at_ms=7)]
+
+
+def folded(given: Records) -> Journal:
+    journal = Journal()
+    for offset, (key, value) in enumerate(given):
+        journal = fold(journal, offset, key, value)
+    return journal
+
+
+def test_a_run_is_read_back_as_it_was_planned() -> None:
+    run = folded(records()).runs["r1"]
+    assert (run.flow, run.wish, run.plan_hash, run.by, run.status) == (
+        "f",
+        WISH,
+        PLAN.hash,
+        "amy",
+        Status.BEGUN,
+    )
+    told = [(g, tp, s.before, s.after) for g, shifts in run.shifts.items() for tp, s in shifts.items()]
+    assert told == [(m.group, m.target, m.before, m.after) for m in PLAN.moves]
+
+
+def test_a_run_that_died_before_its_snapshot_was_whole_never_was() -> None:
+    for killed in range(len(records())):
+        assert folded(records()[:killed]).newest("f") is None
+    assert folded(records()).newest("f") is not None
+
+
+def test_what_was_taken_back_or_given_up_is_no_more() -> None:
+    for status in (Status.ROLLED_BACK, Status.GIVEN_UP):
+        given = [*records("r1"), *records("r2"), ended_record("f", "r2", status, by="amy", at_ms=9)]
+        newest = folded(given).newest("f")
+        assert newest is not None
+        assert newest.run == "r1"
+
+
+def test_many_partitions_take_several_records_that_fit_a_broker() -> None:
+    moves = [move("billing", TopicPartition("t", p), Committed(p, "m" * 4_000), p) for p in range(450)]
+    given = list(offset_records("f", "r1", moves))
+    assert len({key for key, _ in given}) == len(given) == 3
+    assert max(len(value) for _, value in given) < 1_000_000
+    plan = FailoverPlan(wish=WISH, moves=tuple(moves), left_alone=())
+    assert (
+        len(folded([*given, begun_record("r1", plan, by="amy", at_ms=7)]).runs["r1"].shifts["billing"]) == 450
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", b"{}"),
+        (b'[2,"begun","f","r"]', b"{}"),
+        (b'[1,"begun","f","r"]', b'{"v":2}'),
+        (b'[1,"begun","f","r"]', b'{"v":1}'),
+        (b'[1,"danced","f","r"]', b'{"v":1,"at_ms":1}'),
+        (b'[1,"offsets","f","r","g",0]', b'{"v":1,"group":"g","shifts":7}'),
+    ],
+)
+def test_what_this_version_does_not_know_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(ProtocolFault, match=r"causeway-failovers\.internal"):
+        fold(Journal(), 3, key, value)
+
+
+RUN = folded(records()).runs["r1"]
+MARK = failover_mark("r1")
+BEFORE = {"billing": {P0: Committed(3, "theirs")}}
+AFTER = {"billing": {P0: Committed(9, MARK), P1: Committed(4, MARK)}, "a:b": {P0: Committed(1, MARK)}}
+
+
+def test_all_is_left_to_do_then_some_then_nothing() -> None:
+    assert left_to_apply(RUN, BEFORE).to_commit == AFTER
+    half = {"billing": AFTER["billing"]}
+    assert left_to_apply(RUN, half).to_commit == {"a:b": AFTER["a:b"]}
+    assert left_to_apply(RUN, AFTER).is_nothing
+    assert left_to_apply(RUN, AFTER).astray == ()
+
+
+def test_who_was_moved_by_somebody_else_is_left_and_named() -> None:
+    held = {"billing": {**BEFORE["billing"], P1: Committed(99, "own")}}
+    remaining = left_to_apply(RUN, held)
+    assert set(remaining.to_commit["billing"]) == {P0}
+    assert [(a.group, a.target, a.at) for a in remaining.astray] == [("billing", P1, 99)]
+
+
+def test_a_rollback_puts_back_takes_away_and_names_who_has_read_on() -> None:
+    held = {**AFTER, "a:b": {P0: Committed(50, "")}}
+    remaining = left_to_roll_back(RUN, held)
+    assert remaining.to_commit == {"billing": {P0: Committed(3, "theirs")}}
+    assert remaining.to_forget == {"billing": (P1,), "a:b": (P0,)}
+    assert [(a.group, a.at) for a in remaining.astray] == [("a:b", 50)]
+    assert left_to_roll_back(RUN, BEFORE).is_nothing
+
+
+def test_no_group_sync_takes_a_failovers_commit_for_its_own() -> None:
+    assert parse_stamp(MARK) is None

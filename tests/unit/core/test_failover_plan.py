@@ -1,0 +1,192 @@
+"""Plans: what moves, what it costs, what is refused, and a hash that changes with whatever would be done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from causeway.core.errors import BadInput
+from causeway.core.failover.figure import Bound, at_least, at_most, exact, total, unknown
+from causeway.core.failover.place import Place, Reason
+from causeway.core.failover.plan import (
+    FailoverPlan,
+    GroupFacts,
+    LastKnown,
+    Mirrored,
+    mirrored_between,
+    plan_failover,
+)
+from causeway.core.failover.wish import Active, Wish, parse_wish
+from causeway.core.group_sync import Committed
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.offset_map import Run
+
+P0, P1 = TopicPartition("sf.orders", 0), TopicPartition("sf.orders", 1)
+RUNS = tuple(
+    Run(
+        target=P0,
+        source_first=SourceOffset(first),
+        target_first=TargetOffset(first),
+        segments=((9, 0),),
+        first_timestamp_ms=0,
+        last_timestamp_ms=0,
+        generation=Generation(1),
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+    )
+    for first in range(0, 100, 10)
+)
+"""Nine records and a marker, ten times."""
+
+
+def mirrored(tp: TopicPartition = P0, place: Place | None = None, log_start: int = 0) -> Mirrored:
+    return Mirrored(
+        target=tp,
+        target_topic_id=UUID(int=2),
+        log_start=TargetOffset(log_start),
+        end=TargetOffset(99),
+        runs=RUNS,
+        place=place,
+    )
+
+
+def known(at: int, **more: object) -> LastKnown:
+    return LastKnown(at=TargetOffset(at), **{"is_live": True, **more})  # type: ignore[arg-type]
+
+
+def group(name: str = "billing", **facts: object) -> GroupFacts:
+    return GroupFacts(**{"name": name, "is_active": False, "here": {}, "known": {}, **facts})  # type: ignore[arg-type]
+
+
+MOMENT = Wish(flow="f", at_ms=1_000)
+LATEST = Wish(flow="f", at_ms=None)
+
+
+def planned(wish: Wish, *groups: GroupFacts, **places: Place) -> FailoverPlan:
+    found = {tp: mirrored(tp, places.get(f"p{tp.partition}")) for tp in (P0, P1)}
+    return plan_failover(wish, groups, found)
+
+
+def at(offset: int, *reasons: Reason) -> Place:
+    return Place(at=TargetOffset(offset), reasons=reasons)
+
+
+def test_a_moment_moves_every_partition_of_a_topic_that_the_group_reads() -> None:
+    plan = planned(MOMENT, group(known={P0: known(45)}), p0=at(20), p1=at(30))
+    assert [(m.target, m.after, str(m.rereads), str(m.skips)) for m in plan.moves] == [
+        (P0, 20, "23", "0"),  # 45 - 20 offsets, two of them markers
+        (P1, 30, "unknown", "unknown"),
+    ]
+
+
+def test_who_stands_behind_the_moment_skips_and_the_sheet_says_so() -> None:
+    (move, _) = planned(MOMENT, group(known={P0: known(5)}), p0=at(20), p1=at(0)).moves
+    assert (str(move.rereads), str(move.skips)) == ("0", "13")
+
+
+def test_latest_moves_to_where_the_group_stood() -> None:
+    plan = planned(LATEST, group(known={P0: known(45)}))
+    assert [(m.target, m.after, str(m.rereads), str(m.skips)) for m in plan.moves] == [(P0, 45, "0", "0")]
+
+
+def test_who_stands_in_front_of_what_the_target_has_begins_with_its_oldest_record() -> None:
+    (move,) = planned(LATEST, group(known={P0: known(0, is_older=True)})).moves
+    assert (move.after, str(move.rereads), str(move.skips)) == (0, "0", "0")
+    assert "isn't on the target" in move.reasons[0]
+
+
+def test_what_the_last_sync_knew_gives_bounds() -> None:
+    said = known(45, is_live=False, told_by="its last checkpoint")
+    (move, _) = planned(MOMENT, group(known={P0: said}), p0=at(20), p1=at(0)).moves
+    assert (str(move.rereads), str(move.skips)) == ("at least 23", "0")
+    (latest,) = planned(LATEST, group(known={P0: said})).moves
+    assert latest.reasons == ("as its last checkpoint says",)
+    assert latest.rereads.bound is Bound.AT_LEAST
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"here": {P0: Committed(7)}, "own": frozenset({P0})}, "by itself"),
+        ({"known": {P0: LastKnown(at=None, why_not="older than the map")}}, "older than the map"),
+        ({"here": {P0: Committed(7)}}, "isn't known"),
+        ({"refused": "GROUP_AUTHORIZATION_FAILED"}, "GROUP_AUTHORIZATION_FAILED"),
+    ],
+)
+def test_latest_leaves_alone_what_it_has_no_place_for(facts: dict[str, object], why: str) -> None:
+    plan = planned(LATEST, group(**facts))
+    assert plan.moves == ()
+    assert why in plan.left_alone[0].why
+
+
+def test_active_groups_are_refused_and_named_or_left() -> None:
+    facts = [group("billing", is_active=True, known={P0: known(4)}), group("audit", known={P0: known(4)})]
+    with pytest.raises(BadInput, match=r"billing.*--active leave"):
+        planned(LATEST, *facts)
+    plan = planned(replace(LATEST, active=Active.LEAVE), *facts)
+    assert plan.groups == ("audit",)
+    assert plan.left_alone[0].group == "billing"
+
+
+def test_a_moment_from_before_retention_is_refused_with_its_partitions_unless_clamped() -> None:
+    places = {"p0": at(20, Reason.TRIMMED), "p1": at(40)}
+    with pytest.raises(BadInput, match=r"sf.orders-0.*--clamp earliest"):
+        planned(MOMENT, group(known={P0: known(45)}), **places)
+    plan = planned(replace(MOMENT, clamp=True), group(known={P0: known(45)}), **places)
+    assert [move.after for move in plan.moves] == [20, 40]
+
+
+def test_a_moment_from_before_everything_is_refused_and_one_topic_that_began_later_is_not() -> None:
+    with pytest.raises(BadInput, match="earlier than the oldest record"):
+        planned(MOMENT, group(known={P0: known(45)}), p0=at(0, Reason.OLDER), p1=at(0, Reason.OLDER))
+    assert planned(MOMENT, group(known={P0: known(45)}), p0=at(0, Reason.OLDER), p1=at(9)).moves
+
+
+def test_a_group_that_nobody_has_seen_moves_if_its_topics_are_named() -> None:
+    plan = planned(MOMENT, group(topics=frozenset({"sf.orders"})), p0=at(20), p1=at(30))
+    assert [(m.after, m.rereads.bound) for m in plan.moves] == [(20, Bound.UNKNOWN), (30, Bound.UNKNOWN)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda: planned(LATEST, group(known={P0: known(46)})),
+        lambda: planned(LATEST, group("other", known={P0: known(45)})),
+        lambda: planned(LATEST, group(known={P0: known(45)}, here={P0: Committed(1, "x")})),
+        lambda: planned(LATEST, group(known={P0: known(45), P1: known(1)})),
+        lambda: planned(replace(LATEST, topics=("orders",)), group(known={P0: known(45)})),
+        lambda: plan_failover(
+            LATEST, [group(known={P0: known(45)})], {P0: replace(mirrored(), target_topic_id=UUID(int=9))}
+        ),
+    ],
+)
+def test_the_hash_changes_with_whatever_would_be_done(changed: object) -> None:
+    before = planned(LATEST, group(known={P0: known(45)}))
+    assert before.hash == planned(LATEST, group(known={P0: known(45)})).hash
+    assert changed().hash != before.hash  # type: ignore[operator]
+
+
+def test_records_between_two_places_are_those_of_the_map() -> None:
+    assert mirrored_between(RUNS, 0, 100) == 90
+    assert mirrored_between(RUNS, 9, 10) == 0
+    assert mirrored_between(RUNS, 8, 11) == 2
+    assert mirrored_between(RUNS, 50, 40) == 0
+
+
+def test_a_sum_is_as_sure_as_its_least_sure_part() -> None:
+    assert str(total([exact(2), exact(3)])) == "5"
+    assert str(total([exact(2), at_most(3, "x")])) == "at most 5"
+    assert total([exact(2), unknown("dead")]) == at_least(2, "dead")
+    assert str(total([unknown("dead"), unknown("dead")])) == "unknown"
+    assert total([at_most(2, "x"), unknown("dead")]).bound is Bound.UNKNOWN
+    assert str(total([])) == "0"
+
+
+def test_a_wish_comes_back_as_it_was() -> None:
+    wish = Wish(flow="f", at_ms=5, safety_ms=3, groups=("a", "b"), active=Active.LEAVE, clamp=True)
+    assert parse_wish(wish.as_dict()) == wish
+    assert wish.moment_ms == 2
+    assert wish.key == replace(wish, groups=("b", "a")).key
+    assert wish.key != replace(wish, safety_ms=4).key

@@ -1,0 +1,155 @@
+"""`causeway failover` as it is typed: what is refused before any cluster is asked, the question, the page."""
+
+from __future__ import annotations
+
+import io
+from argparse import Namespace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from causeway.core.errors import BadInput
+from causeway.core.failover.figure import at_least, exact, unknown
+from causeway.core.failover.place import Answer, Place, Reason
+from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
+from causeway.core.failover.sheet import Loss, Sheet
+from causeway.core.failover.wish import Wish
+from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.entrypoints.cli import parser
+from causeway.entrypoints.failover_page import page
+from causeway.entrypoints.failover_text import sheet_text
+from causeway.entrypoints.failover_verb import _ask, _wish
+from causeway.entrypoints.verbs import Request
+
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
+"""
+TP = TopicPartition("sf.orders", 0)
+
+
+@pytest.fixture
+def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+
+    def make(*arguments: str) -> Request:
+        options: Namespace = parser().parse_args(
+            ["failover", "sf_to_nyc", *arguments, "--file", str(tmp_path / "flows.yaml")]
+        )
+        return Request(
+            options=options, environ={}, directory=tmp_path, progress=lambda _: None, say=lambda _: None
+        )
+
+    return make
+
+
+def test_what_was_typed_becomes_a_wish(request_of) -> None:
+    given = ("--at", "2025-11-18T04:03:00Z", "--safety", "30s", "--groups", "billing", "audit.*")
+    wish = _wish(request_of(*given))
+    assert wish.at_ms == 1_763_438_580_000
+    assert wish.moment_ms == wish.at_ms - 30_000
+    assert wish.groups == ("billing", "audit.*")
+    assert _wish(request_of("--at", "latest")).at_ms is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "required"),
+        (["--at", "2025-11-18T04:03:00"], "zone"),
+        (["--at", "1763438580"], "no unit"),
+        (["--at", "latest", "--safety", "30s"], "latest is each group's own place"),
+        (["--at", "2025-11-18T04:03:00Z", "--safety", "30"], "--safety"),
+        (["--at", "latest", "--groups", "a("], "--groups"),
+        (["--at", "latest", "--active", "kill"], "active"),
+        (["--at", "latest", "--rollback", "x"], "not allowed"),
+    ],
+)
+def test_what_is_refused_before_any_cluster_is_asked(request_of, arguments: list[str], why: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        _wish(request_of(*arguments))
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("typed", ["", "y\n", "yes\n", "nyc_to_sf\n"])
+def test_only_the_flows_name_is_a_yes(request_of, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    with pytest.raises(BadInput, match="nothing was done"):
+        _ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
+    monkeypatch.setattr("sys.stdin", io.StringIO("sf_to_nyc\n"))
+    _ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    _ask(request_of("--at", "latest", "--yes"), "sf_to_nyc", "fail over")
+
+
+@pytest.fixture
+def sheet() -> Sheet:
+    move = Move(
+        group="<script>alert(1)</script>",
+        target=TP,
+        before=None,
+        after=TargetOffset(41),
+        reasons=(str(Reason.MARKER),),
+        rereads=at_least(7, "it may have read on"),
+        skips=exact(0),
+    )
+    plan = FailoverPlan(
+        wish=Wish(flow="sf_to_nyc", at_ms=1_763_438_580_000, safety_ms=30_000),
+        moves=(move,),
+        left_alone=(LeftAlone(group="audit", target=None, why="it has members"),),
+        topic_ids={"sf.orders": UUID(int=2)},
+    )
+    gone = unknown("the source can't be asked: \x1b[31mgone")
+    loss = Loss(
+        source=TopicPartition("orders", 0),
+        target=TP,
+        records=gone,
+        size_bytes=gone,
+        seconds=gone,
+        mirrored_until_ms=1_763_438_579_000,
+    )
+    return Sheet(
+        flow="sf_to_nyc",
+        made_at_ms=1_763_438_600_000,
+        source_silent="\x1b[31mgone",
+        fenced="",
+        losses=(loss,),
+        plan=plan,
+        places={
+            TP: Place(at=TargetOffset(41), index=Answer(at=TargetOffset(41)), source=Answer(why_not="dead"))
+        },
+    )
+
+
+def test_the_sheet_on_a_terminal(sheet: Sheet) -> None:
+    text = sheet_text(sheet)
+    assert "failover to 2025-11-18T04:03:00Z, 30 s stepped back" in text
+    assert "LEFT ALONE audit: it has members" in text
+    assert "at least 7" in text
+    assert "NOT SURE because the source can't be asked" in text
+    assert "\x1b" not in text
+    assert "unknown" in text
+
+
+def test_the_sheet_as_a_page_runs_nothing_that_a_name_holds(sheet: Sheet) -> None:
+    made = page(sheet)
+    assert "<script" not in made
+    assert "&lt;script&gt;" in made
+    assert "\x1b" not in made
+    assert "http" not in made.replace("http-equiv", ""), "nothing from elsewhere"
+    assert 'name="viewport" content="width=device-width, initial-scale=1"' in made
+
+
+def test_the_sheet_for_machines(sheet: Sheet) -> None:
+    told = sheet.as_dict()
+    assert told["lost_records"] == {
+        "number": None,
+        "bound": "unknown",
+        "because": "the source can't be asked: \x1b[31mgone",
+    }
+    assert told["plan"] == sheet.plan.hash
+    assert told["v"] == 1
