@@ -1,7 +1,8 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
     python -m tests.prove [--only chaos,gaps] [--seed N]      of campaign, chaos, settling, gaps, following,
-                                                              compacting, translation, proxy, simulation
+                                                              groups, compacting, translation, proxy,
+                                                              simulation
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
@@ -32,6 +33,8 @@ from tests.fidelity.prove import prove as prove_compacting
 from tests.follow.measure import follow_fresh
 from tests.gaps.causeway import GapFailed
 from tests.gaps.prove import prove as prove_gaps
+from tests.groups.prove import GroupsFailed
+from tests.groups.prove import prove as prove_groups
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
 from tests.sections import sections_of
@@ -130,11 +133,16 @@ def mutations(_folder: Path, _wish: Wish) -> str:
     return _MUTATIONS.read_text(encoding="utf-8")
 
 
+def groups(folder: Path, wish: Wish) -> str:
+    return prove_groups(folder, wish.seed, _say)
+
+
 PARTS: dict[str, Part] = {
     each.__name__: each
     for each in (
         following,
         compacting,
+        groups,
         translation,
         proxy,
         simulation,
@@ -145,6 +153,9 @@ PARTS: dict[str, Part] = {
         mutations,
     )
 }
+
+
+_FAILURES = (CampaignFailed, CellsFailed, GapFailed, GroupsFailed, SeedsFailed, TranslationFailed)
 
 
 def main(arguments: list[str]) -> int:
@@ -164,7 +175,7 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="causeway-proof-") as folder:
             try:
                 told[name] = f"{PARTS[name](Path(folder), wish).rstrip()}\n\n{_played()}\n"
-            except (CampaignFailed, CellsFailed, GapFailed, SeedsFailed, TranslationFailed) as failure:
+            except _FAILURES as failure:
                 _say(str(failure))
                 return 1
     _PAGE.write_text(_page(told), encoding="utf-8")
@@ -180,6 +191,7 @@ def _page(told: dict[str, str]) -> str:
         "gaps",
         "following",
         "compacting",
+        "groups",
         "translation",
         "proxy",
         "simulation",

@@ -187,6 +187,47 @@ def test_a_fenced_flow_writes_nothing(stage: MakeStage) -> None:
     assert scene.sync().result.commits == 1
 
 
+def test_a_group_whose_transaction_hangs_holds_up_no_other(stage: MakeStage) -> None:
+    """Its offset isn't known until the transaction ends, and nothing is guessed."""
+    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import TopicPartition as At
+
+    scene = stage(partitions=1)
+    write(scene.source, scene.topic, range(20), 1)
+    scene.mirror.run()
+    scene.commit(scene.group("well"), {0: 7})
+    scene.commit(scene.group("hangs"), {0: 5})
+    settings = scene.source.endpoint().settings
+    producer = Producer({**settings, "transactional.id": f"hangs {scene.stem}"})
+    consumer = Consumer({**settings, "group.id": scene.group("hangs")})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    places = [At(scene.topic, 0, 9)]
+    producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 30)
+    report = scene.sync()
+    assert outcomes(report, scene.group("hangs")) == {Outcome.REFUSED: 1}
+    assert report.result.refused[scene.group("hangs")] == "UNSTABLE_OFFSET_COMMIT"
+    assert scene.there(scene.group("well")) == {0: 7}
+    assert scene.there(scene.group("hangs")) == {}
+    producer.commit_transaction(30)
+    consumer.close()
+    scene.sync()
+    assert scene.there(scene.group("hangs")) == {0: 9}
+
+
+def test_a_run_over_many_groups_shows_progress(stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from causeway.flows.groups import run
+
+    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
+    scene = stage(partitions=1)
+    write(scene.source, scene.topic, range(10), 1)
+    scene.mirror.run()
+    for number in range(3):
+        scene.commit(scene.group(str(number)), {0: number})
+    scene.sync()
+    assert scene.said[-1] == f"{scene.mirror.flow.name}: 3 of 3 groups"
+
+
 def test_our_own_groups_are_excluded(stage: MakeStage) -> None:
     scene = stage(partitions=1)
     commit(scene.source, f"causeway.{scene.stem}", {(scene.topic, 0): 0})
