@@ -50,6 +50,7 @@ _CRC_AT, _CRC_FROM, _PRODUCER_AT = 17, 21, 43
 _OLD_CRC_AT, _OLD_CRC_FROM, _OLD_ATTRIBUTES_AT = 12, 16, 17
 _LEAST_SIZE_BYTES = {0: 26, 1: 34, 2: HEADER_BYTES}
 _INT64_MAX = (1 << 63) - 1
+_CODECS = tuple(Codec)
 
 
 class CorruptBatch(ProtocolFault):
@@ -104,7 +105,7 @@ class BatchHead(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        return Codec(self.attributes & CODEC_MASK)
+        return _CODECS[self.attributes & CODEC_MASK]
 
     @property
     def is_log_append_time(self) -> bool:

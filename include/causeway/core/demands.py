@@ -54,6 +54,11 @@ class Demands:
     cannot_raise: str = ""
     """Why the limit in the way can't be raised, if that was tried."""
 
+    @property
+    def asks_nothing(self) -> bool:
+        """Of a batch's form."""
+        return self.codec is None and self.largest_bytes is None and not self.held_out
+
     def splits(self, size_bytes: int, records: int) -> bool:
         return self.largest_bytes is not None and size_bytes > self.largest_bytes and records > 1
 

@@ -25,7 +25,11 @@ from causeway.core.batches import (
     CorruptBatch,
 )
 from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec, compress, decompress
-from causeway.core.wire import Malformed, read_varint, read_varlong, wrap_int64, write_varint
+from causeway.core.wire import Malformed, read_varint, read_varlong, varint, wrap_int64
+
+_NO_DELTAS = b"\0\0"
+_NO_ATTRIBUTES = b"\0"
+"""Of a record: no bit of them has a meaning yet."""
 
 
 class Frame(NamedTuple):
@@ -43,7 +47,7 @@ def read_frames(
     """
     try:
         payload = decompress(head.codec, batch[HEADER_BYTES:], limit_bytes=limit_bytes)
-        frames = _cut_frames(payload, head)
+        frames = _only_frame(payload, head) or _cut_frames(payload, head)
     except Malformed as fault:
         raise CorruptBatch(head.base_offset, str(fault)) from fault
     except IndexError as fault:
@@ -51,6 +55,17 @@ def read_frames(
     if head.is_log_append_time:
         return [Frame(frame.offset, head.max_timestamp, frame.body) for frame in frames]
     return frames
+
+
+def _only_frame(payload: bytes, head: BatchHead) -> list[Frame] | None:
+    """The record of a batch of one as every producer writes it, both deltas zero; else None. Sources that
+    don't linger are nothing but such batches."""
+    if head.record_count != 1:
+        return None
+    size_bytes, at = read_varint(payload, 0)
+    if payload[at + 1 : at + 3] != _NO_DELTAS or at + size_bytes != len(payload):
+        return None
+    return [Frame(head.base_offset, head.base_timestamp, payload[at + 3 :])]
 
 
 def _cut_frames(payload: bytes, head: BatchHead) -> list[Frame]:
@@ -107,12 +122,8 @@ def write_batch(
 
 
 def _join_frames(frames: Sequence[Frame], base_timestamp: int) -> bytes:
-    payload = bytearray()
-    for offset_delta, frame in enumerate(frames):
-        start = bytearray(1)  # record attributes: no bit of them has a meaning yet
-        write_varint(start, wrap_int64(frame.timestamp_ms - base_timestamp))
-        write_varint(start, offset_delta)
-        write_varint(payload, len(start) + len(frame.body))
-        payload += start
-        payload += frame.body
-    return bytes(payload)
+    pieces: list[bytes] = []
+    for offset_delta, (_, timestamp_ms, body) in enumerate(frames):
+        start = _NO_ATTRIBUTES + varint(wrap_int64(timestamp_ms - base_timestamp)) + varint(offset_delta)
+        pieces += varint(len(start) + len(body)), start, body
+    return b"".join(pieces)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from causeway.core.batches import NO_PRODUCER_ID, BatchHead
+from causeway.core.batches import LOG_APPEND_TIME_BIT, NO_PRODUCER_ID, BatchHead
 from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec
 from causeway.core.demands import Demands
 from causeway.core.record_frames import Frame, write_batch
@@ -64,10 +64,13 @@ class Repacking:
 
 
 _AS_THEY_ARE = Demands()
+_VERBATIM = Verbatim()
 
 
 def choose_way(head: BatchHead, *, first_wanted: int, demands: Demands = _AS_THEY_ARE) -> Verbatim | Repack:
     """For batches of data; control batches never cross."""
+    if demands.asks_nothing and _is_whole(head, first_wanted):
+        return _VERBATIM
     applies: tuple[tuple[RepackReason, bool], ...] = (
         ("old_format", head.magic < 2),
         ("holes", head.has_holes),
@@ -78,7 +81,17 @@ def choose_way(head: BatchHead, *, first_wanted: int, demands: Demands = _AS_THE
         ("held_out", bool(demands.held_out) and demands.holds_out(head.base_offset, head.next_offset)),
     )
     reasons = tuple(reason for reason, holds in applies if holds)
-    return Repack(reasons) if reasons else Verbatim()
+    return Repack(reasons) if reasons else _VERBATIM
+
+
+def _is_whole(head: BatchHead, first_wanted: int) -> bool:
+    """Nearly every batch; asked for each."""
+    return (
+        head.magic == 2
+        and head.base_offset >= first_wanted
+        and head.last_offset_delta + 1 == head.record_count
+        and not head.attributes & LOG_APPEND_TIME_BIT
+    )
 
 
 def reasons_of(
@@ -139,6 +152,9 @@ def _packed(frames: Sequence[Frame], codec: Codec, demands: Demands) -> list[Rep
 
 def segments_of(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:
     """Runs of (first offset, count) without holes."""
+    first, last = frames[0].offset, frames[-1].offset
+    if last - first + 1 == len(frames):
+        return ((first, len(frames)),)  # offsets rise: there is no room for a hole
     runs: list[tuple[int, int]] = []
     for frame in frames:
         first, count = runs[-1] if runs else (0, 0)

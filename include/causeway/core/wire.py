@@ -7,6 +7,8 @@ into `CorruptBatch`, because only there the offset is known.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _INT32_BITS, _INT32_MAX_BYTES = 32, 5
 _INT64_BITS, _INT64_MAX_BYTES = 64, 10
 _INT64_MASK = (1 << 64) - 1
@@ -56,6 +58,14 @@ def write_varint(out: bytearray, value: int) -> None:
         out.append(raw & 0x7F | 0x80)
         raw >>= 7
     out.append(raw)
+
+
+@lru_cache(maxsize=1 << 14)
+def varint(value: int) -> bytes:
+    """The same as bytes: lengths and deltas are mostly those that were written just now."""
+    out = bytearray()
+    write_varint(out, value)
+    return bytes(out)
 
 
 def read_unsigned(buffer: bytes | memoryview, position: int) -> tuple[int, int]:

@@ -185,12 +185,12 @@ class Stream:
 
     def small_neighbours(self, head: BatchHead) -> list[tuple[BatchHead, memoryview | None]]:
         """What waits behind a small batch and may travel in one with it, with the holes in between."""
-        left, taken = JOINED_BYTES - head.size_bytes, 0
+        left, taken, codec = JOINED_BYTES - head.size_bytes, 0, head.codec
         for number, (following, batch) in enumerate(self.queue if self.may_join else (), 1):
             if batch is None:
                 continue
             left -= following.size_bytes
-            if left < 0 or not is_small(following) or following.codec is not head.codec:
+            if left < 0 or not is_small(following) or following.codec is not codec:
                 break
             taken = number
         return [self.queue.popleft() for _ in range(taken)]
