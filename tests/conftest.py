@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ AdminOf = Callable[[LabCluster], AdminClient]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """One seed for all workers: it decides which cells of the proxy's matrix are tests."""
+    os.environ.setdefault("PROXY_SEED", str(random.SystemRandom().randrange(1_000_000)))
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
         first = 16_000 + _PORTS_OF_A_WORKER * int(worker.removeprefix("gw"))

@@ -8,7 +8,6 @@ PROXY_SEED plays the same again, PROXY_CELLS=all plays all of them, as `python -
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from tests.proxy.track import Track
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos]
 
-SEED = int(os.environ.get("PROXY_SEED") or random.SystemRandom().randrange(1_000_000))
+SEED = int(os.environ["PROXY_SEED"])
 _OF_EACH = 5
 
 
