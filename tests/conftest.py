@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -44,7 +45,12 @@ AdminOf = Callable[[LabCluster], AdminClient]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One seed for all workers: it decides which cells of the proxy's matrix are tests."""
+    """One seed for all workers: it decides which cells of the proxy's matrix are tests.
+
+    And Ctrl-C counts, also where a shell has started the suite in the background: tests press it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("PROXY_SEED", str(random.SystemRandom().randrange(1_000_000)))
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker:
