@@ -98,19 +98,22 @@ def comparison(seed: int, repeats: int, seen: Sequence[Seen]) -> str:
     return f"""\
 # The same losses, side by side
 
-What a mirror does when records get lost behind its back. {repeats} of each, seed {seed}, played on
-{today()} with {said(versions())}, each mirror on brokers of its own: everything is mirrored, the mirror
-is ended in order, the damage is done, the mirror is started again. Written by `python -m
-tests.gaps.prove`.
+What a mirror does when records get lost behind its back: {repeats} of each, seed {seed}, played on {today()}
+with {said(versions())}.
+Each mirror has brokers of its own: everything is mirrored, the mirror is ended in order, the damage is done,
+the mirror is started again. Written by `python -m tests.gaps.prove`.
 
 {_HEAD}
 {rows}
 
-- *Named*: an error in its log names the topic. *Lost*: on the source (retention: written to it, and gone
-  before it was copied), and not on the mirror. *Repeated*: there once more than on the source.
-- MirrorMaker 2 runs in dedicated mode with its defaults. It is judged when a topic that nothing happened to
-  is whole again and nothing more has come for 20 seconds.
-- Causeway says which offsets, and goes on after a command that repeats them: see proof.md.
+- *Named*: an error in its log names the topic; what it logs below that level wasn't counted. *Lost*: on
+  the source (retention: written to it, and gone before it was copied), and not on the mirror.
+  *Repeated*: there once more than on the source.
+- MirrorMaker 2 runs in dedicated mode with its defaults. It is judged when a topic that nothing
+  happened to is whole again and nothing more has come for 20 seconds.
+- Where a source was made again and is shorter, MirrorMaker appends the new records behind the old ones,
+  which is what one may want; Causeway does the same, once somebody has said so.
+- Causeway names the offsets or the ids, and goes on after a command that repeats them: see proof.md.
 """
 
 

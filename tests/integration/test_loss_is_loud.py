@@ -15,6 +15,7 @@ from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import ParkReason
 from causeway.core.ports import Unreachable
 from causeway.core.report import RunReport
+from causeway.flows.accept_gap import accept_gap
 from causeway.flows.adopt import adopt_partition
 from causeway.flows.by_hand import Reason
 from causeway.flows.look import look_at_flow
@@ -24,9 +25,12 @@ from causeway.lab.clients import producer
 from causeway.lab.cluster import LabCluster
 from tests.gaps.ground import append, shown
 from tests.integration.inline_flow import (
+    InlineFlow,
     create_topic,
     delete_records,
     delete_topic,
+    mirror_of,
+    named,
     topic_ends,
 )
 from tests.integration.test_adopt import forget_positions
@@ -42,15 +46,15 @@ def name() -> str:
 
 
 @pytest.fixture
-def mirror_of(sf: LabCluster, nyc: LabCluster) -> Iterator[Callable[..., Mirror]]:
-    made: list[Mirror] = []
+def made(sf: LabCluster, nyc: LabCluster) -> Iterator[Callable[..., Mirror]]:
+    mirrors: list[Mirror] = []
 
     def make(flow: str, *topics: str, **changes: Any) -> Mirror:
-        made.append(Mirror(make_flow(flow, *topics, **changes), sf, nyc))
-        return made[-1]
+        mirrors.append(Mirror(make_flow(flow, *topics, **changes), sf, nyc))
+        return mirrors[-1]
 
     yield make
-    for mirror in made:
+    for mirror in mirrors:
         mirror.close()
 
 
@@ -72,16 +76,16 @@ def fence_of(mirror: Mirror) -> Any:
 
 
 def test_a_flow_that_was_renamed_is_found_and_goes_on_where_the_old_one_ended(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     topic = f"renamed-{name}"
     create_topic(sf, topic, 2)
     append(sf, topic, "first", 20)
-    old = mirror_of(f"old_{name}", topic)
+    old = made(f"old_{name}", topic)
     assert old.run().records == 20
     delete_records(nyc, f"sf.{topic}", 21)  # not even data shows that it was mirrored
     append(sf, topic, "second", 10)
-    new = mirror_of(f"new_{name}", topic)
+    new = made(f"new_{name}", topic)
     before = topic_ends(nyc)[f"sf.{topic}", 0]
 
     assert reasons(new.run()) == dict.fromkeys([f"{topic}-0", f"{topic}-1"], ParkReason.OTHER_FLOW)
@@ -97,12 +101,12 @@ def test_a_flow_that_was_renamed_is_found_and_goes_on_where_the_old_one_ended(
 
 
 def test_behind_a_foreign_writer_a_flow_goes_on_once_it_was_reconciled(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     topic = f"foreign-{name}"
     create_topic(sf, topic)
     append(sf, topic, "ours", 20)
-    mirror = mirror_of(f"foreign_{name}", topic)
+    mirror = made(f"foreign_{name}", topic)
     mirror.run()
     append(nyc, f"sf.{topic}", "theirs", 3)
     append(sf, topic, "more", 10)
@@ -117,12 +121,12 @@ def test_behind_a_foreign_writer_a_flow_goes_on_once_it_was_reconciled(
 
 
 def test_a_position_that_neither_group_nor_map_knows_is_found_by_the_records(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     topic = f"lost-{name}"
     create_topic(sf, topic)
     append(sf, topic, "first", 30)
-    mirror = mirror_of(f"lost_{name}", topic, source=f"sf{name}")  # a map of its own, to be lost
+    mirror = made(f"lost_{name}", topic, source=f"sf{name}")  # a map of its own, to be lost
     mirror.run()
     append(sf, topic, "second", 10)
     forget_positions(nyc, mirror.flow.group)
@@ -138,14 +142,14 @@ def test_a_position_that_neither_group_nor_map_knows_is_found_by_the_records(
 
 
 def test_where_the_records_do_not_tell_nothing_is_guessed(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     topic = f"untold-{name}"
     create_topic(sf, topic)
     create_topic(nyc, f"sf.{topic}")
     append(sf, topic, "ours", 10)
     append(nyc, f"sf.{topic}", "theirs", 10)
-    mirror = mirror_of(f"untold_{name}", topic)
+    mirror = made(f"untold_{name}", topic)
     assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.FOREIGN_DATA}
     with pytest.raises(BadInput, match="10 records are nowhere in the source"):
         reconcile(mirror, topic)
@@ -153,13 +157,13 @@ def test_where_the_records_do_not_tell_nothing_is_guessed(
 
 
 def test_a_deleted_source_parks_until_a_person_ends_the_matter(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     gone, stays = f"gone-{name}", f"stays-{name}"
     for topic in (gone, stays):
         create_topic(sf, topic)
         append(sf, topic, "first", 10)
-    mirror = mirror_of(f"deleted_{name}", f".*-{name}")
+    mirror = made(f"deleted_{name}", f".*-{name}")
     mirror.run()
     delete_topic(sf, gone)
     append(sf, stays, "second", 5)
@@ -181,12 +185,12 @@ def test_a_deleted_source_parks_until_a_person_ends_the_matter(
 
 
 def test_a_deleted_target_that_is_forgotten_is_made_again_by_the_next_run(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     topic = f"remade-{name}"
     create_topic(sf, topic)
     append(sf, topic, "first", 10)
-    mirror = mirror_of(f"remade_{name}", topic)
+    mirror = made(f"remade_{name}", topic)
     mirror.run()
     delete_topic(nyc, f"sf.{topic}")
     create_topic(nyc, f"sf.{topic}")
@@ -196,14 +200,39 @@ def test_a_deleted_target_that_is_forgotten_is_made_again_by_the_next_run(
     assert shown(nyc, f"sf.{topic}") == shown(sf, topic)
 
 
+def test_retention_that_passes_the_position_inside_a_run(sf: LabCluster, nyc: LabCluster, name: str) -> None:
+    """Planned when all was there; gone when the lane fetches."""
+    topic = f"inside-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 5)
+    flow = mirror_of(f"inside_{name}", topic)
+    runs = InlineFlow(flow, named(sf, "sf"), named(nyc, "nyc"))
+    assert runs.run().records == 5
+    mirrored = shown(sf, topic)
+    append(sf, topic, "second", 20)
+    runs.before_round = lambda number: delete_records(sf, topic, 12) if number == 0 else None
+
+    (partition,) = runs.run().parked
+
+    assert partition.parked is not None
+    assert partition.parked["reason"] == ParkReason.SOURCE_GAP
+    assert f"accept-gap inside_{name} {topic} 0 5 12 " in partition.parked["remedy"]
+    assert shown(nyc, f"sf.{topic}") == mirrored
+    runs.before_round = lambda _: None
+    done = accept_gap(flow, sf.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), 5, 12, WHY)
+    assert done.adopted is not None
+    assert runs.run().records == 13
+    assert shown(nyc, f"sf.{topic}") == mirrored + shown(sf, topic)
+
+
 def test_what_is_normal_is_not_reported_as_anything(
-    sf: LabCluster, nyc: LabCluster, mirror_of: Callable[..., Mirror], name: str
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
     """The target's own retention, past all that was mirrored; markers and aborts at the source's end."""
     topic = f"normal-{name}"
     create_topic(sf, topic)
     append(sf, topic, "first", 10)
-    mirror = mirror_of(f"normal_{name}", topic)
+    mirror = made(f"normal_{name}", topic)
     mirror.run()
     delete_records(nyc, f"sf.{topic}", topic_ends(nyc)[f"sf.{topic}", 0][1])
     writer = producer(sf.endpoint(), transactional_id=f"normal-{name}")
@@ -231,7 +260,7 @@ def test_what_is_normal_is_not_reported_as_anything(
 def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
     sf: LabCluster,
     nyc: LabCluster,
-    mirror_of: Callable[..., Mirror],
+    made: Callable[..., Mirror],
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -239,7 +268,7 @@ def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
     create_topic(sf, topic)
     create_topic(nyc, f"sf.{topic}")
     append(sf, topic, "first", 3)
-    mirror = mirror_of(f"stopped_{name}", topic)
+    mirror = made(f"stopped_{name}", topic)
 
     async def strike(_: object, clusters: Any, *__: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, in the middle of the loop
