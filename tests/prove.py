@@ -1,8 +1,6 @@
 """`make prove`: every promise in its full size, one part after the other; writes docs/proof.md.
 
-    python -m tests.prove [--only chaos,gaps] [--seed N]      of campaign, chaos, settling, gaps, following,
-                                                              groups, compacting, translation, proxy,
-                                                              simulation
+    python -m tests.prove [--only chaos,gaps] [--seed N]                  some parts; --help names them
     python -m tests.prove --only chaos --faults 20 --records 1000000      a smaller one
 
 A part that fails ends it with its own words, and the page stays as it was. With `--only`, the page keeps
@@ -29,6 +27,8 @@ from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
 from tests.chaos.prove import prove_chaos, prove_settling
+from tests.failover.prove import TrialsFailed
+from tests.failover.prove import prove as prove_failover
 from tests.fidelity.prove import prove as prove_compacting
 from tests.follow.measure import follow_fresh
 from tests.gaps.causeway import GapFailed
@@ -111,6 +111,10 @@ def proxy(folder: Path, _wish: Wish) -> str:
     return prove_proxy(folder, _say)
 
 
+def failover(folder: Path, wish: Wish) -> str:
+    return prove_failover(folder, wish.seed, _say)
+
+
 def simulation(_folder: Path, _wish: Wish) -> str:
     tally = prove_simulation()
     _say(str(tally))
@@ -141,6 +145,7 @@ PARTS: dict[str, Part] = {
     each.__name__: each
     for each in (
         following,
+        failover,
         compacting,
         groups,
         translation,
@@ -155,7 +160,15 @@ PARTS: dict[str, Part] = {
 }
 
 
-_FAILURES = (CampaignFailed, CellsFailed, GapFailed, GroupsFailed, SeedsFailed, TranslationFailed)
+_FAILURES = (
+    CampaignFailed,
+    CellsFailed,
+    GapFailed,
+    GroupsFailed,
+    SeedsFailed,
+    TranslationFailed,
+    TrialsFailed,
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -190,6 +203,7 @@ def _page(told: dict[str, str]) -> str:
         "chaos",
         "gaps",
         "following",
+        "failover",
         "compacting",
         "groups",
         "translation",
