@@ -6,6 +6,7 @@ import threading
 import time
 from bisect import bisect_right
 from dataclasses import dataclass
+from zlib import crc32
 
 from causeway.core.identity import TopicPartition
 from causeway.core.offset_map import Run, runs_that_hold
@@ -15,7 +16,6 @@ from causeway.lab.cluster import LabCluster
 from tests.fidelity.raw_log import RawLog, create
 from tests.mirroring import Mirror, make_flow
 
-_STRIDE = 7919  # a prime: updates of one key lie far apart
 _BATCH = 10_000
 _CLEANER_SECONDS = 120
 
@@ -83,10 +83,15 @@ def _write(
     """The value of each record begins with its own offset: there is one writer, and no transaction."""
     client = producer(cluster.endpoint(), linger_ms=5)
     for n in range(first, first + updates):
-        client.produce(topic, b"%d " % n + b"x" * value_bytes, b"key %d" % (n * _STRIDE % keys), partition=0)
+        client.produce(topic, b"%d " % n + b"x" * value_bytes, b"key %d" % _key(n, keys), partition=0)
         if n % _BATCH == _BATCH - 1:
             assert client.flush(60) == 0
     assert client.flush(60) == 0
+
+
+def _key(n: int, keys: int) -> int:
+    """As if drawn: updates of a key lie anywhere, so a cleaner leaves batches with holes, not empty ones."""
+    return crc32(b"%d" % n) % keys
 
 
 def _proved(mirror: Mirror, topic: str, reports: list[RunReport], keys: int) -> Compacting:
