@@ -97,7 +97,7 @@ def mirror(
     try:
         start_airflow(home, environment, print)
         eventually(
-            lambda: len(rest.dag_ids()) == FLOWS.count("topics:") + FLOWS.count("run_for:"),
+            lambda: sum(name.startswith("mirror__") for name in rest.dag_ids()) == FLOWS.count("topics:"),
             what=lambda: str(rest.import_errors()),
         )
         yield Mirror(home, rest, source, target)
