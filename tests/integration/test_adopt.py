@@ -74,7 +74,7 @@ def test_an_adoption_that_expired_is_not_replaced_by_what_the_map_knew_before(
     write(sf, topic, 30)
     runs.run()
     write(sf, topic, 30)
-    adopt(runs, 0, 60)  # a person decided to leave these thirty out
+    assert adopt(runs, 0, 60).stood_at == 30  # a person decided to leave these thirty out
     forget_positions(nyc, runs.flow.group)
     write(sf, topic, 5)
 

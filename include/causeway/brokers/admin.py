@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -21,7 +21,6 @@ from confluent_kafka.admin import (
     ConfigSource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicMetadata,
 )
@@ -80,15 +79,6 @@ class ClusterAdmin:
             for name, topic in sorted(self._metadata().items())
             if topic.error is None or topic.partitions
         )
-
-    def newest_timestamps(self, topics: Collection[str]) -> dict[str, int]:
-        """The newest record's time of each topic's first partition, where there is a record."""
-        newest = OffsetSpec.max_timestamp()
-        with mapped(cluster=self.endpoint, operation="Describe"):
-            asked = {TopicPartition(topic, 0): newest for topic in topics}
-            answers = self._client.list_offsets(asked, request_timeout=REQUEST_SECONDS) if asked else {}
-            found = {place.topic: answer.result().timestamp for place, answer in answers.items()}
-        return {topic: int(time_ms) for topic, time_ms in found.items() if time_ms >= 0}
 
     def topic_settings(
         self, topics: Collection[str], *, with_defaults: bool = False

@@ -174,7 +174,8 @@ def fence(request: Request) -> Outcome:
     done = fence_flow(flow, target, by=who(), because=because)
     text = (
         f"{flow.name}: {'fenced' if done.changed else 'was fenced already'} (generation {done.generation}); "
-        f"{done.lanes_claimed} lanes claimed: nothing can be added until `causeway lift {flow.name}`"
+        f"{done.lanes_claimed} lanes claimed: nothing can be added until "
+        f'`causeway lift {flow.name} --because "..."`'
     )
     return Outcome(payload=_as_dict(done), text=text)
 

@@ -163,8 +163,19 @@ def _going_on(done: Adopted, *, dry_run: bool) -> str:
     goes = "would go on" if dry_run else "goes on"
     return (
         f"{done.source} {goes} at source offset {done.source_offset:,}, "
-        f"appended behind {done.target} offset {done.target_offset:,}"
+        f"appended behind {done.target} offset {done.target_offset:,}{_price(done)}"
     )
+
+
+def _price(done: Adopted) -> str:
+    """A partition that stands rightly has no need of being adopted: what that does to readers is said."""
+    if done.stood_at is None or done.stood_at == done.source_offset:
+        return ""
+    first, behind = sorted((done.stood_at, done.source_offset))
+    records = f"the records of {behind - first:,} source offsets ({first} to {behind - 1})"
+    if done.source_offset < done.stood_at:
+        return f"; it stood at {done.stood_at:,}: {records} are copied again, and readers see them twice"
+    return f"; it stood at {done.stood_at:,}: {records} are never copied, and no ledger knows of them"
 
 
 def _adopted(done: Adopted) -> dict[str, object]:
@@ -174,6 +185,7 @@ def _adopted(done: Adopted) -> dict[str, object]:
         "source_offset": done.source_offset,
         "target_offset": done.target_offset,
         "generation": done.generation,
+        "stood_at": done.stood_at,
     }
 
 

@@ -128,7 +128,8 @@ def _lab_outcome(state: object) -> Outcome:
         )
         for each in state.clusters
     ]
-    text = f"{table(headers, rows)}\n\nconnections for other programs: source {state.connections}"
+    exported = f"set -a; source {state.connections}; set +a"
+    text = f"{table(headers, rows)}\n\nconnections for other programs: {exported}"
     return Outcome(payload=payload, text=text)
 
 

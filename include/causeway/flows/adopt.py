@@ -6,7 +6,7 @@ where to go on. What the offset map knew before says nothing about it any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.core.endpoint import ClusterEndpoint
@@ -16,6 +16,7 @@ from causeway.core.flow_state import FlowState, KnownPair, adopted_record
 from causeway.core.identity import Generation, Pair, TopicPartition
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import LogEnd, Unreachable
+from causeway.core.position import Position
 from causeway.flows.by_hand import (
     Beginning,
     Reason,
@@ -36,6 +37,8 @@ class Adopted:
     """Where the next record is appended."""
     generation: int
     """-1: a dry run, nothing was written."""
+    stood_at: int | None = None
+    """The source offset where the partition would have gone on by itself, if that is known."""
 
 
 def adopt_partition(
@@ -53,7 +56,17 @@ def adopt_partition(
     reason = Reason(by=by, because=because)
     with at_both_clusters(flow, source, target, f"adoption of {at}") as (clusters, state):
         beginning = clusters.network.run(lambda: beginning_at(flow, clusters, at, source_offset))
-        return go_on_at(flow, clusters, target, state, beginning, reason, dry_run=dry_run)
+        stood_at = clusters.network.run(lambda: _stood_at(flow, clusters, beginning.pair))
+        done = go_on_at(flow, clusters, target, state, beginning, reason, dry_run=dry_run)
+        return replace(done, stood_at=stood_at)
+
+
+async def _stood_at(flow: Flow, clusters: Clusters, pair: Pair) -> int | None:
+    found = (await clusters.target.positions(flow.group, [pair.target], stable=False))[pair.target]
+    if not isinstance(found, Position):
+        return None
+    ids = (found.source_topic_id, found.target_topic_id)
+    return int(found.source_next) if ids == (pair.source_topic_id, pair.target_topic_id) else None
 
 
 async def beginning_at(

@@ -5,6 +5,7 @@ The only thing that Causeway ever writes on a source, and only where `emit.heart
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
@@ -14,11 +15,15 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, ClusterUnreachable
 from causeway.core.flow import Flow
-from causeway.core.heartbeats import Heartbeat, Upstream, encode_heartbeat, upstreams
+from causeway.core.heartbeats import Heartbeat, Upstream, decode_heartbeat, encode_heartbeat, upstreams
+from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import HEARTBEATS_TOPIC
 from causeway.core.ports import Unreachable
 from causeway.core.topics import NewTopicPlan
+
+_LATEST_OFFSETS = 10_000
+"""Where the newest heartbeats are: each that is mirrored brings a marker, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,29 @@ def _make_topic(admin: ClusterAdmin) -> None:
 def see_upstreams(cluster: ClusterEndpoint, separator: str) -> tuple[SeenUpstream, ...]:
     """The clusters whose heartbeats arrive at this one, the nearest first."""
     probe(cluster)
-    admin = ClusterAdmin(cluster)
-    seen = upstreams((topic.name for topic in admin.topics()), separator)
-    newest = admin.newest_timestamps({each.topic for each in seen})
-    return tuple(SeenUpstream(upstream=each, last_ms=newest.get(each.topic)) for each in seen)
+    seen = upstreams((topic.name for topic in ClusterAdmin(cluster).topics()), separator)
+    network = Network()
+    reader = WireTarget(Wire(cluster, network))
+    try:
+        network.run(reader.wire.connect)
+        newest = network.run(lambda: _newest_of(reader, [each.topic for each in seen]))
+        return tuple(SeenUpstream(upstream=each, last_ms=newest[each.topic]) for each in seen)
+    except Unreachable as trouble:
+        raise ClusterUnreachable(f"cluster {cluster}", rule=str(trouble), remedy="try again") from trouble
+    finally:
+        reader.wire.disconnect()
+        network.close()
+
+
+async def _newest_of(reader: WireTarget, topics: Sequence[str]) -> dict[str, int | None]:
+    return {topic: await _newest(reader, topic) for topic in topics}
+
+
+async def _newest(reader: WireTarget, topic: str) -> int | None:
+    """When the newest heartbeat was written, by its own word: a mirror's markers have the mirror's time."""
+    place = TopicPartition(topic, 0)
+    end, newest = await reader.end_of(place), None
+    async for record in reader.records(place, max(end - _LATEST_OFFSETS, 0), end):
+        if record.key is not None and record.value is not None:
+            newest = max(newest or 0, decode_heartbeat(record.key, record.value).at_ms)
+    return newest
