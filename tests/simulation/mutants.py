@@ -226,12 +226,12 @@ MUTANTS = {
     "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
     "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
     "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 154),
-    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 115),
-    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 35),
+    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 570),
+    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 115),
     "one transaction per epoch": Mutant(
         "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 2
     ),
-    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 9),
+    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 11),
     "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 3),
     "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
     "a turn is proved": Mutant(
@@ -240,23 +240,23 @@ MUTANTS = {
     "positions are proved": Mutant(
         "behind the claim whoever answers is believed about positions", _positions_are_only_read, 0
     ),
-    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 24),
+    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 84),
     "lost markers": Mutant(
-        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 52
+        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 15
     ),
     "prove the last run": Mutant(
         "after an election the last run isn't read again", _last_run_is_trusted, 589
     ),
     "compare, don't count": Mutant(
-        "a settled tail is counted, not compared", _count_the_tail, 125, settling_anyway_scenario_of
+        "a settled tail is counted, not compared", _count_the_tail, 198, settling_anyway_scenario_of
     ),
     "prove, then settle": Mutant(
-        "what is open is committed without a look at it", _settle_unseen, 125, settling_anyway_scenario_of
+        "what is open is committed without a look at it", _settle_unseen, 203, settling_anyway_scenario_of
     ),
     "a settled tail moves the position": Mutant(
-        "what was settled is passed over", _settled_tail_is_trusted, 5, settling_anyway_scenario_of
+        "what was settled is passed over", _settled_tail_is_trusted, 20, settling_anyway_scenario_of
     ),
-    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 52),
+    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 24),
 }
 
 
