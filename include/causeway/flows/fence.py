@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.brokers.probe import probe
 from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.ports import Beaten, Clock, Doubt, Unreachable
+from causeway.flows.clusters import open_target
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.ownership import refuse_fenced, write_fence, write_lift
 
@@ -58,23 +57,17 @@ def lift_fence(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) ->
 def _turn(
     flow: Flow, endpoint: ClusterEndpoint, write: Callable[[WireTarget, Clock], Awaitable[FenceOutcome]]
 ) -> FenceOutcome:
-    probe(endpoint)
-    network = Network()
-    target = WireTarget(Wire(endpoint, network))
     try:
-        network.run(target.wire.connect)
-        existing = frozenset(network.run(lambda: target.wire.topics(None)))
-        create_internal_topics(flow, ClusterAdmin(endpoint), existing)
-        return network.run(lambda: write(target, network))
+        with open_target(endpoint) as (network, target):
+            existing = frozenset(network.run(lambda: target.wire.topics(None)))
+            create_internal_topics(flow, ClusterAdmin(endpoint), existing)
+            return network.run(lambda: write(target, network))
     except (Unreachable, Doubt) as trouble:
         raise ClusterUnreachable(
             f"fence of {flow.name}",
             rule=str(trouble),
             remedy="nothing is sure yet: run the same command again",
         ) from trouble
-    finally:
-        target.wire.disconnect()
-        network.close()
 
 
 async def write_and_claim(

@@ -5,13 +5,13 @@ The only thing that Causeway ever writes on a source, and only where `emit.heart
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.brokers.probe import probe
 from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, Wire
+from causeway.brokers.wire import Network
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, ClusterUnreachable
 from causeway.core.flow import Flow
@@ -21,6 +21,7 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import HEARTBEATS_TOPIC
 from causeway.core.ports import Unreachable
 from causeway.core.topics import NewTopicPlan
+from causeway.flows.clusters import open_target
 
 _LATEST_OFFSETS = 10_000
 """Where the newest heartbeats are: each that is mirrored brings a marker, too."""
@@ -44,22 +45,22 @@ def write_heartbeat(flow: Flow, source: ClusterEndpoint) -> Heartbeat:
             rule="writes no heartbeats",
             remedy="write emit.heartbeats.enabled: true; it needs rights on the source (docs/rights.md)",
         )
-    probe(source)
-    network = Network()
-    log = WireTarget(Wire(source, network))
-    try:
-        network.run(log.wire.connect)
+    with _opened(source) as (network, log):
         found = network.run(lambda: log.wire.topics([HEARTBEATS_TOPIC]))[HEARTBEATS_TOPIC]
         if found.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
             _make_topic(ClusterAdmin(source))
         heartbeat = Heartbeat(flow.source, flow.target, network.time_ms())
         network.run(lambda: log.append_plain(HEARTBEATS_TOPIC, *encode_heartbeat(heartbeat)))
-    except Unreachable as trouble:
-        raise ClusterUnreachable(f"cluster {source}", rule=str(trouble), remedy="try again") from trouble
-    finally:
-        log.wire.disconnect()
-        network.close()
     return heartbeat
+
+
+@contextmanager
+def _opened(cluster: ClusterEndpoint) -> Iterator[tuple[Network, WireTarget]]:
+    try:
+        with open_target(cluster) as opened:
+            yield opened
+    except Unreachable as trouble:
+        raise ClusterUnreachable(f"cluster {cluster}", rule=str(trouble), remedy="try again") from trouble
 
 
 def _make_topic(admin: ClusterAdmin) -> None:
@@ -72,19 +73,10 @@ def _make_topic(admin: ClusterAdmin) -> None:
 
 def see_upstreams(cluster: ClusterEndpoint, separator: str) -> tuple[SeenUpstream, ...]:
     """The clusters whose heartbeats arrive at this one, the nearest first."""
-    probe(cluster)
-    seen = upstreams((topic.name for topic in ClusterAdmin(cluster).topics()), separator)
-    network = Network()
-    reader = WireTarget(Wire(cluster, network))
-    try:
-        network.run(reader.wire.connect)
+    with _opened(cluster) as (network, reader):
+        seen = upstreams((topic.name for topic in ClusterAdmin(cluster).topics()), separator)
         newest = network.run(lambda: _newest_of(reader, [each.topic for each in seen]))
         return tuple(SeenUpstream(upstream=each, last_ms=newest[each.topic]) for each in seen)
-    except Unreachable as trouble:
-        raise ClusterUnreachable(f"cluster {cluster}", rule=str(trouble), remedy="try again") from trouble
-    finally:
-        reader.wire.disconnect()
-        network.close()
 
 
 async def _newest_of(reader: WireTarget, topics: Sequence[str]) -> dict[str, int | None]:
