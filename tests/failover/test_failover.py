@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 from causeway.core.errors import BadInput, FlowFenced, StalePlan, UnknownName
 from causeway.core.failover.figure import Bound
 from causeway.core.failover.wish import Active
-from causeway.flows.failover import apply, checking
+from causeway.flows.failover import apply, checking, steps
 from causeway.flows.look import look_at_flow
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
@@ -150,11 +150,13 @@ def _after(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 STEPS = [
-    (apply, "create_journal"),
-    (apply, "write_journal"),
-    (apply, "write_and_claim"),
-    (apply, "_fence"),
-    (apply, "_move"),
+    (steps, "create_journal"),
+    (steps, "write_journal"),
+    (apply, "keep_offsets"),
+    (steps, "write_and_claim"),
+    (apply, "close_flow"),
+    (steps, "_compare"),
+    (apply, "compare_and_move"),
     (apply, "verify_run"),
     (checking, "held_by"),
 ]
@@ -216,6 +218,39 @@ def test_what_moves_between_the_sheet_and_the_fence_stops_it(mirrored: FailoverS
         mirrored.fail_over(mirrored.wish(None), plan="0123456789abcdef")
     planned = mirrored.sheet(mirrored.wish(None)).plan.hash
     assert mirrored.fail_over(mirrored.wish(None), plan=planned).verified.moved_on == 0
+
+
+def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snapshot taken, fenced, killed: the sheet that was agreed to isn't true any more."""
+    wish = mirrored.wish(None)
+    with monkeypatch.context() as dying:
+        dying.setattr(apply, "close_flow", _after(apply.close_flow))
+        with pytest.raises(Killed):
+            mirrored.fail_over(wish)
+    assert fence_of(mirrored) is not None
+    mirrored.commit("middle", {0: 220})
+    with pytest.raises(StalePlan):
+        mirrored.fail_over(wish)
+    assert (offsets(mirrored), fence_of(mirrored)) == ({"ahead": {}, "middle": {}, "behind": {}}, None)
+
+
+def test_what_reads_on_behind_the_moves_of_a_dead_run_is_no_reason_to_give_it_up(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wish = mirrored.wish(None)
+    with monkeypatch.context() as dying:
+        dying.setattr(apply, "compare_and_move", _after(apply.compare_and_move))
+        with pytest.raises(Killed):
+            mirrored.fail_over(wish)
+    for name, held in offsets(mirrored).items():
+        mirrored.commit(name, {p: offset + 1 for p, offset in held.items()}, on_target=True)
+    read_on = offsets(mirrored)
+    done = mirrored.fail_over(wish)
+    assert (done.moved, done.verified.moved_on) == (0, done.verified.offsets)
+    assert offsets(mirrored) == read_on
+    assert fence_of(mirrored) == f"failover {done.run}"
 
 
 def test_a_group_at_work_on_the_target_is_refused_by_name_or_left(mirrored: FailoverStage) -> None:

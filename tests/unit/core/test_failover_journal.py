@@ -11,6 +11,7 @@ from causeway.core.failover.figure import exact
 from causeway.core.failover.journal import (
     Journal,
     Status,
+    agreed_record,
     begun_record,
     ended_record,
     fold,
@@ -68,6 +69,13 @@ def test_a_run_is_read_back_as_it_was_planned() -> None:
     )
     told = [(g, tp, s.before, s.after) for g, shifts in run.shifts.items() for tp, s in shifts.items()]
     assert told == [(m.group, m.target, m.before, m.after) for m in PLAN.moves]
+
+
+def test_that_its_plan_held_is_said_of_a_run_that_has_begun() -> None:
+    agreed = agreed_record("f", "r1", by="amy", at_ms=8)
+    assert not folded(records()).runs["r1"].is_agreed
+    assert folded([*records(), agreed]).runs["r1"].is_agreed
+    assert folded([agreed]).runs == {}
 
 
 def test_a_run_that_died_before_its_snapshot_was_whole_never_was() -> None:

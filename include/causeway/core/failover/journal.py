@@ -4,6 +4,7 @@ One partition, compacted, plain records. A run of a failover is told in this ord
 
     offsets   of each group, before and after, some partitions to a record
     begun     who, when, which wish, which plan; how many records of offsets stand in front of it
+    agreed    behind the fence the plan was still the same; only then is a group moved
     done      the groups stand where the plan says, read back; or
     given up  nothing was moved, because the state had changed under the plan
     rolled back   the offsets from before are back
@@ -30,7 +31,7 @@ from causeway.core.identity import TargetOffset, TopicPartition
 FAILOVERS_TOPIC = "causeway-failovers.internal"
 _VERSION = 1
 _PARTITIONS_PER_RECORD = 200
-_OFFSETS = "offsets"
+_OFFSETS, _AGREED = "offsets", "agreed"
 
 
 class Status(StrEnum):
@@ -62,6 +63,8 @@ class FailoverRun:
     begun_ms: int
     status: Status
     shifts: Shifts = field(default_factory=dict)
+    is_agreed: bool = False
+    """Behind the fence the plan was found to be the one that somebody said yes to."""
     ended_ms: int = 0
     facts: Mapping[str, object] = field(default_factory=dict)
 
@@ -101,6 +104,8 @@ def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) 
         assert (version, fields["v"]) == (_VERSION, _VERSION)
         if kind == _OFFSETS:
             return _with_offsets(journal, run, fields)
+        if kind == _AGREED:
+            return _with_agreement(journal, run)
         return _with_status(journal, flow, run, Status(kind), fields)
     except (AssertionError, ValueError, KeyError, TypeError, RecursionError) as cause:
         raise ProtocolFault(
@@ -124,6 +129,13 @@ def _shifts(rows: object) -> Iterator[tuple[TopicPartition, Shift]]:
     for topic, partition, before, metadata, after in rows:
         committed = None if before is None else Committed(int(before), str(metadata))
         yield TopicPartition(topic, partition), Shift(before=committed, after=TargetOffset(int(after)))
+
+
+def _with_agreement(journal: Journal, run: str) -> Journal:
+    known = journal.runs.get(run)
+    if known is None:
+        return journal
+    return replace(journal, runs={**journal.runs, run: replace(known, is_agreed=True)})
 
 
 def _with_status(
@@ -165,6 +177,10 @@ def offset_records(flow: str, run: str, moves: Iterable[Move]) -> Iterator[tuple
 def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
     value = {"wish": plan.wish.as_dict(), "plan": plan.hash, "by": by, "at_ms": at_ms}
     return _record([str(Status.BEGUN), plan.wish.flow, run], value)
+
+
+def agreed_record(flow: str, run: str, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
+    return _record([_AGREED, flow, run], {"by": by, "at_ms": at_ms})
 
 
 def ended_record(

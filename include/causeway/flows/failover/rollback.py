@@ -17,9 +17,9 @@ from causeway.core.failover.journal import FailoverRun, Journal, Status, ended_r
 from causeway.core.failover.progress import Astray, Remaining, left_to_roll_back
 from causeway.core.flow import Flow
 from causeway.core.ports import Unreachable
-from causeway.flows.failover.apply import refusal
 from causeway.flows.failover.logbook import read_journal, write_journal
-from causeway.flows.failover.sides import Sides, held_by, open_target, trouble_of
+from causeway.flows.failover.sides import Sides, held_by, open_target_side, trouble_of
+from causeway.flows.failover.steps import refusal
 from causeway.flows.ownership import Say, write_lift
 
 Consent = Callable[[FailoverRun, Remaining], None]
@@ -46,7 +46,7 @@ def roll_back(
 
     :raises UnknownName: no such run. | :raises BadInput: a later one stands, or a group is active.
     """
-    with open_target(target) as sides, trouble_of(flow):
+    with open_target_side(target) as sides, trouble_of(flow):
         known = sides.network.run(lambda: _find(flow, sides, run))
         remaining = sides.network.run(lambda: _remaining(known, sides))
         if known.status is not Status.ROLLED_BACK:

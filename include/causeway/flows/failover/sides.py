@@ -18,10 +18,8 @@ from causeway.core.failover.journal import FailoverRun
 from causeway.core.failover.progress import Held
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
-from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Refused, Unreachable
-from causeway.core.rights import Operation
+from causeway.flows.clusters import open_target, state_on
 
 T = TypeVar("T")
 _PATIENCE_SECONDS = 4.0
@@ -53,12 +51,7 @@ class Sides:
 
     async def flow_state(self, flow: Flow) -> FlowState:
         """:raises BadInput: the target has never seen a flow of that name."""
-        found = (await self.target.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
-        if found.lacks(Operation.READ):
-            raise self.target.wire.lacks_right(FLOWS_TOPIC, Operation.READ)
-        state = FlowState()
-        if found.error != Code.UNKNOWN_TOPIC_OR_PARTITION:
-            state = await self.target.flow_state(flow.name)
+        state = await state_on(self.target, flow.name)
         if not state.pairs:
             raise BadInput(
                 "flow",
@@ -88,34 +81,23 @@ class Sides:
 @contextmanager
 def open_sides(source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[Sides]:
     """:raises ClusterTrouble: the target can't be used, and why."""
-    probe(target)
-    network = Network()
-    sides = Sides(network, WireTarget(Wire(target, network)), WireLogReader(Wire(source, network)))
-    try:
-        network.run(sides.target.wire.connect)
-        _try_source(sides, source)
-        yield sides
-    finally:
-        sides.silence(sides.silent)
-        sides.target.wire.disconnect()
-        network.close()
+    with open_target_side(target) as sides:
+        sides.source, sides.silent = WireLogReader(Wire(source, sides.network)), ""
+        try:
+            _try_source(sides, source)
+            yield sides
+        finally:
+            sides.silence(sides.silent)
 
 
 @contextmanager
-def open_target(target: ClusterEndpoint) -> Iterator[Sides]:
+def open_target_side(target: ClusterEndpoint) -> Iterator[Sides]:
     """For what needs no source.
 
     :raises ClusterTrouble: it can't be used, and why.
     """
-    probe(target)
-    network = Network()
-    sides = Sides(network, WireTarget(Wire(target, network)), None, "it isn't asked")
-    try:
-        network.run(sides.target.wire.connect)
-        yield sides
-    finally:
-        sides.target.wire.disconnect()
-        network.close()
+    with open_target(target) as (network, log):
+        yield Sides(network, log, None, "it isn't asked")
 
 
 def _try_source(sides: Sides, source: ClusterEndpoint) -> None:

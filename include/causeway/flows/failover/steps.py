@@ -1,0 +1,176 @@
+"""The steps of a failover. Each may be the last one before a kill; each can be made again, in any try.
+
+The order is the promise. Offsets from before are kept ahead of everything else; the fence stands before
+the plan is made once more and compared; only then is a group moved, and only if it stands where the
+snapshot says. How far a run came is read from what is committed, and whether its plan held from the
+journal: behind the first move a plan can't be compared any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.core.errors import BadInput, StalePlan, UnknownName
+from causeway.core.failover.journal import (
+    FailoverRun,
+    Status,
+    agreed_record,
+    begun_record,
+    ended_record,
+    offset_records,
+)
+from causeway.core.failover.plan import FailoverPlan
+from causeway.core.failover.progress import left_to_apply
+from causeway.core.failover.wish import Active, Wish
+from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
+from causeway.core.kafka_errors import error_name
+from causeway.core.ports import Refused
+from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
+from causeway.flows.failover.look import make_sheet
+from causeway.flows.failover.sides import Sides, held_by
+from causeway.flows.fence import claim_all_lanes, write_and_claim
+from causeway.flows.ownership import write_lift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    offsets: int = 0
+    """That this try committed; those of an earlier try aren't among them."""
+    left_alone: tuple[str, ...] = ()
+
+
+async def earlier_run(flow: Flow, sides: Sides, wish: Wish) -> FailoverRun | None:
+    """The run that this wish means to go on with, or that has done it all.
+
+    :raises BadInput: another one has begun and isn't over.
+    """
+    newest = (await read_journal(sides)).newest(flow.name)
+    if newest is None:
+        return None
+    if newest.wish.key == wish.key:
+        state = await sides.flow_state(flow)
+        # Without a fence the mirror went on meanwhile: that failover is history, and this is another one.
+        return newest if newest.status is Status.BEGUN or state.fence is not None else None
+    if newest.status is Status.BEGUN:
+        raise BadInput(
+            f"failover {newest.run} of {flow.name}",
+            rule=f"was begun by {newest.by} with other parameters and isn't finished",
+            remedy=f"run it again as it was, or `causeway failover {flow.name} --rollback {newest.run}`",
+        )
+    return None
+
+
+async def known_run(flow: Flow, sides: Sides, run: str) -> FailoverRun:
+    """:raises UnknownName: there is none. | :raises BadInput: it was given up, or taken back."""
+    known = (await read_journal(sides)).runs.get(run)
+    if known is None or known.flow != flow.name:
+        raise UnknownName("failover", value=run, rule=f"{flow.name} has no such run", remedy="begin again")
+    if known.status not in (Status.BEGUN, Status.DONE):
+        raise BadInput(
+            f"failover {run} of {flow.name}",
+            rule=f"was {known.status}, so there is nothing to go on with",
+            remedy="begin another one, with a sheet of its own",
+        )
+    return known
+
+
+async def keep_offsets(flow: Flow, sides: Sides, plan: FailoverPlan, by: str) -> FailoverRun:
+    """From here on the run has begun, and can be rolled back."""
+    run = uuid4().hex[:12]
+    await create_journal(flow, sides)
+    await write_journal(sides, offset_records(flow.name, run, plan.moves))
+    await write_journal(sides, [begun_record(run, plan, by=by, at_ms=sides.network.time_ms())])
+    return await known_run(flow, sides, run)
+
+
+async def close_flow(flow: Flow, sides: Sides, run: FailoverRun, by: str) -> None:
+    """Also where a fence stands: whoever raised it may have died before its last claim."""
+    target, clock = sides.target, sides.network
+    state = await target.flow_state(flow.name)
+    if state.fence is None:
+        await write_and_claim(target, clock, flow, by=by, because=run.fence_words)
+    else:
+        await claim_all_lanes(target, clock, flow, state)
+    if (await target.flow_state(flow.name)).fence is None:
+        raise stale_plan(flow, "somebody lifted the fence while it was being raised")
+
+
+async def compare_and_move(
+    flow: Flow, sides: Sides, run: FailoverRun, selection: FlowGroups, by: str
+) -> Moved:
+    """:raises StalePlan: something moved between sheet and fence; the run is given up, its own fence lifted.
+    :raises BadInput: a consumer began on the target just now; once it has stopped, the run goes on.
+    """
+    if (await sides.target.flow_state(flow.name)).fence is None:
+        raise BadInput(
+            f"failover {run.run} of {flow.name}",
+            rule="moves no group while the flow isn't fenced",
+            remedy="run it again from the fence on",
+        )
+    if not run.is_agreed:
+        await _compare(flow, sides, run, selection, by)
+    return await _move(flow, run, ConsumerGroups(sides.target.wire))
+
+
+async def record_done(flow: Flow, sides: Sides, run: str, by: str, facts: Mapping[str, object]) -> None:
+    ended = ended_record(flow.name, run, Status.DONE, by=by, at_ms=sides.network.time_ms(), facts=facts)
+    await write_journal(sides, [ended])
+
+
+async def _compare(flow: Flow, sides: Sides, run: FailoverRun, selection: FlowGroups, by: str) -> None:
+    again = await make_sheet(flow, sides, run.wish, selection, is_fenced=True)
+    if again.plan.hash != run.plan_hash:
+        await _give_up(flow, sides, run, by)
+        raise stale_plan(flow, f"was {run.plan_hash} on the sheet and {again.plan.hash} behind the fence")
+    await write_journal(sides, [agreed_record(flow.name, run.run, by=by, at_ms=sides.network.time_ms())])
+
+
+async def _give_up(flow: Flow, sides: Sides, run: FailoverRun, by: str) -> None:
+    """Nothing was moved; only the run's own fence is lifted."""
+    clock = sides.network
+    ended = ended_record(flow.name, run.run, Status.GIVEN_UP, by=by, at_ms=clock.time_ms())
+    await write_journal(sides, [ended])
+    fence = (await sides.target.flow_state(flow.name)).fence
+    if fence is not None and fence.because == run.fence_words:
+        words = {"by": by, "because": run.fence_words}
+        await write_lift(sides.target, clock, flow, lifts=fence.generation, **words)
+
+
+async def _move(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> Moved:
+    remaining = left_to_apply(run, await held_by(groups, run))
+    left = [
+        f"{astray.group} on {astray.target} has moved since the plan was made, to {astray.at}"
+        for astray in remaining.astray
+    ]
+    answers = await groups.commit({group: dict(offsets) for group, offsets in remaining.to_commit.items()})
+    refused = {group: why for group, answer in answers.items() if (why := refusal(answer))}
+    if refused and run.wish.active is Active.REFUSE:
+        group, why = next(iter(refused.items()))
+        raise BadInput(
+            f"group {group}",
+            rule=f"and {len(refused) - 1} more can't be moved: {why}; the flow is fenced",
+            remedy=f"stop its consumers on {flow.target}, then run the same command again: it goes on",
+        )
+    left += [f"{group}: {why}" for group, why in refused.items()]
+    committed = sum(len(o) for g, o in remaining.to_commit.items() if g not in refused)
+    return Moved(offsets=committed, left_alone=tuple(left))
+
+
+def refusal(answer: object) -> str:
+    """Why a coordinator didn't commit; empty: it did."""
+    if isinstance(answer, Refused):
+        return str(answer)
+    assert isinstance(answer, dict)
+    return next((error_name(code) for code in answer.values() if code), "")
+
+
+def stale_plan(flow: Flow, rule: str) -> StalePlan:
+    return StalePlan(
+        f"plan of {flow.name}",
+        rule=rule,
+        remedy="stop what still moves (consumers, the mirror: `causeway fence`), then look at a new sheet",
+    )
