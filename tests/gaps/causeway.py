@@ -157,6 +157,8 @@ class CausewayOnGaps:
         for victim in self.ground.victims:
             seen, wanted = shown(self.ground.target, victim.mirror), self.wanted(victim)
             _must(seen == wanted, f"{victim}: {len(seen)} records on the mirror, not {len(wanted)}")
+        verified = self.causeway("verify", self.name)
+        _must(verified.exit_code == 0, f"verify: {verified}")
         status = self.causeway("status", self.name, "--json").json
         ledger = {(gap["source_topic"], gap["first"], gap["end"]) for gap in status["accepted_gaps"]}
         _must(ledger == self._lost(), f"the ledger says {ledger}")

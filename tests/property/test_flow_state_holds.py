@@ -8,6 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causeway.core.beginnings import PlaceSet, SetByHand
 from causeway.core.flow_state import (
     FlowState,
     KnownPair,
@@ -22,6 +23,7 @@ from causeway.core.flow_state import (
     lift_record,
     pair_record,
     run_record,
+    set_record,
 )
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.gaps import uncopied_gap
@@ -39,6 +41,7 @@ events = st.lists(
         st.tuples(st.just("adopted"), flows, st.sampled_from(["sf.a", "sf.b"])),
         st.tuples(st.just("forgotten"), flows, st.sampled_from(["sf.a", "sf.b"])),
         st.tuples(st.just("gap"), flows, small),
+        st.tuples(st.just("set"), flows, small),
         st.tuples(st.just("clusters"), flows, small),
     ),
     max_size=30,
@@ -71,17 +74,27 @@ def record_of(event, state, offset):
             if kind == "adopted":
                 return adopted_record(flow, detail, replace(made, adopted_at=offset))
             return forgotten_record(flow, detail, before or made)
-        case "gap":
-            place = TopicPartition("a", 0)
-            gap = uncopied_gap(place, 0, detail + 1)
-            return gap_record(
-                flow,
-                AcceptedGap(
-                    gap=gap, target=place, source_topic_id=UUID(int=1), by="b", because="c", at_ms=offset
-                ),
-            )
+        case "gap" | "set":
+            return ledger_record(kind, flow, detail, offset)
         case _:
             return clusters_record(flow, source=f"s{detail}", target=f"t{detail}")
+
+
+def ledger_record(kind, flow, detail, offset):
+    said = {"source_topic_id": UUID(int=1), "by": "b", "because": "c", "at_ms": offset}
+    if kind == "gap":
+        place = TopicPartition("a", 0)
+        return gap_record(flow, AcceptedGap(gap=uncopied_gap(place, 0, detail + 1), target=place, **said))
+    entry = SetByHand(
+        how="adopt",
+        source_topic="a",
+        target_topic="sf.a",
+        target_topic_id=UUID(int=2),
+        places=(PlaceSet(partition=0, source_next=detail, target_next=offset),),
+        generation=offset,
+        **said,
+    )
+    return set_record(flow, entry)
 
 
 def written(history):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import zip_longest
 
+from causeway.core.beginnings import SetByHand
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 
 CREATE_TIME = 1
@@ -113,6 +114,10 @@ class PartitionVerdict:
     """Source records that the flow put into quarantine: they aren't missed."""
     behind: int = 0
     """Source offsets (markers included) behind the last record that the target has, or had to have."""
+    set_by_hand: SetByHand | None = None
+    """Who set the beginning from which on it was compared, if somebody did."""
+    not_compared: int = 0
+    """Target offsets in front of that beginning: what lies there was mirrored under other terms."""
     differences: tuple[Difference, ...] = ()
     trouble: str = ""
     """Why this partition couldn't be compared to its end, if so."""

@@ -28,6 +28,7 @@ from uuid import UUID
 
 from causeway.core.acl_ledger import as_value, parse_value
 from causeway.core.acls import Acl
+from causeway.core.beginnings import SetByHand, parse_set_by_hand
 from causeway.core.errors import ProtocolFault
 from causeway.core.gap_ledger import AcceptedGap, parse_accepted
 from causeway.core.identity import Generation
@@ -35,7 +36,7 @@ from causeway.core.identity import Generation
 _VERSION = 1
 _NEVER = Generation(-1)
 _TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters", "acls"]
-_PairKind = Literal["pairs", "adopted", "forgotten", "gap"]
+_PairKind = Literal["pairs", "adopted", "forgotten", "gap", "set"]
 Kind = _TurnKind | _PairKind
 
 
@@ -113,6 +114,8 @@ class FlowState:
     """Ids (source, target) of pairs that a person has ended: nothing that is said of them counts any more."""
     gaps: dict[str, AcceptedGap] = field(default_factory=dict)
     """By their names, in the order in which they were accepted."""
+    set_by_hand: dict[str, SetByHand] = field(default_factory=dict)
+    """Likewise."""
     source_cluster_id: str | None = None
     target_cluster_id: str | None = None
     acls: dict[str, frozenset[Acl]] = field(default_factory=dict)
@@ -161,8 +164,8 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return turned(state, value, Generation(record.offset))
         case "pairs" | "adopted" | "forgotten":
             return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
-        case "gap":
-            return _with_gap(state, parse_accepted(value))
+        case "gap" | "set":
+            return _with_ledger(state, kind, value)
         case "acls" | "clusters":
             return _with_acls(state, value) if kind == "acls" else _with_clusters(state, value)
         case _:
@@ -241,8 +244,12 @@ def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) 
     return replace(state, pairs={**state.pairs, target_topic: pair})
 
 
-def _with_gap(state: FlowState, accepted: AcceptedGap) -> FlowState:
-    return replace(state, gaps={**state.gaps, accepted.name: accepted})
+def _with_ledger(state: FlowState, kind: str, value: dict[str, object]) -> FlowState:
+    if kind == "gap":
+        accepted = parse_accepted(value)
+        return replace(state, gaps={**state.gaps, accepted.name: accepted})
+    entry = parse_set_by_hand(value)
+    return replace(state, set_by_hand={**state.set_by_hand, entry.name: entry})
 
 
 def _pair(value: dict[str, object]) -> KnownPair:
@@ -313,6 +320,11 @@ def forgotten_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[byt
 def gap_record(flow: str, accepted: AcceptedGap) -> tuple[bytes, bytes]:
     key, body = _record("gap", flow, accepted.as_dict())
     return key + f"/{accepted.name}".encode(), body
+
+
+def set_record(flow: str, entry: SetByHand) -> tuple[bytes, bytes]:
+    key, body = _record("set", flow, entry.as_dict())
+    return key + f"/{entry.name}".encode(), body
 
 
 def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:

@@ -4,102 +4,32 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causeway.core.errors import BadInput
-from causeway.entrypoints.tables import table
-from causeway.entrypoints.verbs import Outcome, Request, deployment_of, reason_given, run_for_seconds
+from causeway.entrypoints.verbs import PARKED, Outcome, Request, deployment_of, reason_given, run_for_seconds
 
 if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
-    from causeway.core.gap_ledger import AcceptedGap
-    from causeway.flows.look import FlowView
-
-PARKED = 5
 
 
 def plan(request: Request) -> Outcome:
+    from causeway.entrypoints.flow_view import planned
     from causeway.flows.look import look_at_flow
 
     _, flow, source, target = opened(request)
-    view = look_at_flow(flow, source, target)
-    rows = [*_begin_rows(view), *_partition_rows(view)]
-    waiting = sum(int(str(row["lag"])) for row in rows)
-    created = [topic.name for topic in view.landscape.topics.to_create]
-    payload = {
-        "flow": flow.name,
-        "lag": waiting,
-        "topics_to_create": created,
-        "topics_to_grow": [g.name for g in view.landscape.topics.to_grow],
-        "refused_topics": _refused(view),
-        "notes": list(view.landscape.topics.notes),
-        "partitions": rows,
-    }
-    lines = [
-        _table(rows, ("source", "target", "position", "end", "lag")),
-        "",
-        f"{flow.name}: {waiting:,} offsets to copy, {len(created)} topics to create; nothing was written",
-        *_remarks(view),
-    ]
-    return Outcome(payload=payload, text="\n".join(lines))
+    return planned(look_at_flow(flow, source, target))
 
 
 def status(request: Request) -> Outcome:
-    from causeway.core.instants import rfc3339
+    from causeway.entrypoints.flow_view import standing
     from causeway.flows.look import look_at_flow
 
     _, flow, source, target = opened(request)
-    view = look_at_flow(flow, source, target)
-    rows = _partition_rows(view)
-    run, fence = view.state.running, view.state.fence
-    payload = {
-        "flow": flow.name,
-        "generation": view.state.generation,
-        "held_by": None
-        if run is None
-        else {
-            "holder": run.holder,
-            "since": rfc3339(run.since_ms),
-            "alive_at": rfc3339(view.state.last_sign_ms),
-        },
-        "fenced": None
-        if fence is None
-        else {"by": fence.by, "because": fence.because, "since": rfc3339(fence.since_ms)},
-        "lag": view.plan.lag,
-        "not_begun": len(view.to_begin),
-        "partitions": rows,
-        "parked": [
-            {"source": str(tp), "why": str(why), **why.as_dict()} for tp, why in view.plan.parked.items()
-        ],
-        "accepted_gaps": [_accepted(entry) for entry in view.state.gaps.values()],
-        "refused_topics": _refused(view),
-    }
-    begun = f"{len(rows)} partitions, lag {view.plan.lag:,}"
-    lines = [
-        _table(rows, ("source", "target", "position", "end", "lag", "mirrored", "repeats")),
-        "",
-        f"{flow.name}: {_whose_turn(view)}; {begun}; {len(view.to_begin)} partitions not begun",
-        *_remarks(view),
-        *(_accepted_line(entry) for entry in view.state.gaps.values()),
-    ]
-    is_red = view.plan.parked or view.landscape.topics.refused
-    return Outcome(payload=payload, text="\n".join(lines), exit_code=PARKED if is_red else 0)
-
-
-def _whose_turn(view: FlowView) -> str:
-    from causeway.core.instants import rfc3339
-
-    run, fence = view.state.running, view.state.fence
-    if fence is not None:
-        return f"fenced by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}"
-    if run is None:
-        return "nobody holds it"
-    alive = rfc3339(view.state.last_sign_ms)
-    return f"held by {run.holder} since {rfc3339(run.since_ms)}, last sign of life {alive}"
+    return standing(look_at_flow(flow, source, target))
 
 
 def run(request: Request) -> Outcome:
@@ -213,72 +143,6 @@ def number(name: str, text: str) -> int:
             name, value=text[:40], rule="must be a whole number, 0 or more", remedy="write it in digits"
         )
     return int(text)
-
-
-def _partition_rows(view: FlowView) -> list[dict[str, object]]:
-    from causeway.core.position import Position
-
-    rows: list[dict[str, object]] = []
-    for facts in view.plan.partitions:
-        position = facts.position if isinstance(facts.position, Position) else None
-        rows.append(
-            {
-                "source": str(facts.pair.source),
-                "target": str(facts.pair.target),
-                "position": position.source_next if position else None,
-                "end": facts.last_stable,
-                "lag": facts.lag,
-                "mirrored": position.records if position else 0,
-                "repeats": position.aborted_records if position else 0,
-            }
-        )
-    return rows
-
-
-def _begin_rows(view: FlowView) -> list[dict[str, object]]:
-    return [
-        {
-            "source": str(new.source),
-            "target": str(new.target),
-            "position": None,
-            "end": new.last_stable,
-            "lag": new.lag,
-        }
-        for new in view.to_begin
-    ]
-
-
-def _table(rows: Iterable[dict[str, object]], columns: tuple[str, ...]) -> str:
-    return table(tuple(c.upper() for c in columns), [tuple(row[c] for c in columns) for row in rows])
-
-
-def _refused(view: FlowView) -> list[dict[str, str]]:
-    return [{"topic": r.topic, "reason": r.reason, "remedy": r.remedy} for r in view.landscape.topics.refused]
-
-
-def _remarks(view: FlowView) -> list[str]:
-    return [
-        *view.landscape.topics.notes,
-        *(f"LEFT ALONE {r['topic']}: {r['reason']}; {r['remedy']}" for r in _refused(view)),
-        *(f"PARKED {tp}: {why}" for tp, why in view.plan.parked.items()),
-        *(f"WAITS {tp}: {why}" for tp, why in view.plan.later.items()),
-    ]
-
-
-def _accepted(entry: AcceptedGap) -> dict[str, object]:
-    from causeway.core.instants import rfc3339
-
-    return {**entry.as_dict(), "offsets": entry.gap.end - entry.gap.first, "at": rfc3339(entry.at_ms)}
-
-
-def _accepted_line(entry: AcceptedGap) -> str:
-    from causeway.core.instants import rfc3339
-
-    gap = entry.gap
-    return (
-        f"ACCEPTED {gap.source}: offsets {gap.first} to {gap.end - 1}, {gap.kind}; by {entry.by} at "
-        f"{rfc3339(entry.at_ms)}: {entry.because}"
-    )
 
 
 def _parked(report: dict[str, object]) -> list[dict[str, str]]:

@@ -18,6 +18,7 @@ from causeway.entrypoints.tables import table
 if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
 
+PARKED = 5
 _LONGEST_REASON = 500
 
 

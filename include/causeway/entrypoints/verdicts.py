@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from causeway.core.beginnings import SetByHand
 from causeway.core.comparison import PartitionVerdict, VerifyReport
+from causeway.core.instants import rfc3339
 from causeway.entrypoints.tables import table
 
 _HEADERS = ("SOURCE", "TARGET", "EQUAL", "DIFFERENT", "MISSING", "EXTRA", "GONE", "BEHIND")
@@ -27,6 +29,8 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
                 "gone_on_target": v.gone_on_target,
                 "quarantined": v.quarantined,
                 "behind": v.behind,
+                "not_compared": v.not_compared,
+                "set_by_hand": None if v.set_by_hand is None else v.set_by_hand.as_dict(),
                 "trouble": v.trouble,
                 "differences": [str(d) for d in v.differences],
             }
@@ -42,6 +46,7 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
     ]
     lines = [table(_HEADERS, rows), ""]
     lines += [f"{v.source}: {v.trouble or v.differences[0]}" for v in report.unequal]
+    lines += [_begun(v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None]
     gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
     if gone:
         lines.append(f"{flow}: {gone:,} records can't be compared, retention took them on one side")
@@ -54,6 +59,15 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
         verdict = "nothing left that can be compared"
     lines.append(f"{flow}: {verdict}; {report.records_equal:,} records compared equal, in order")
     return "\n".join(lines)
+
+
+def _begun(verdict: PartitionVerdict, entry: SetByHand) -> str:
+    place = next(place for place in entry.places if place.partition == verdict.target.partition)
+    return (
+        f"{verdict.source}: compared from source offset {place.source_next} and target offset "
+        f"{place.target_next} on, where {entry.how} set it ({entry.by} at {rfc3339(entry.at_ms)}: "
+        f"{entry.because}); {verdict.not_compared:,} target offsets in front of that aren't compared"
+    )
 
 
 def _gone(verdict: PartitionVerdict) -> int:

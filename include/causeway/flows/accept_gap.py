@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from causeway.core.beginnings import How
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, gap_record
 from causeway.core.gap_ledger import AcceptedGap
-from causeway.core.gaps import Gap, uncopied_gap, unsaid_gap
+from causeway.core.gaps import Gap, GapKind, uncopied_gap, unsaid_gap
 from causeway.core.identity import Pair, SourceOffset, TopicPartition
 from causeway.core.lane_rules import judge_position, kept_to
 from causeway.core.lane_task import Assignment, Parked
@@ -68,7 +69,8 @@ def accept_gap(
         beginning = replace(beginning, records=position.records, aborted_records=position.aborted_records)
         if not dry_run:
             clusters.network.run(lambda: _write(flow, clusters, entry))
-        adopted = go_on_at(flow, clusters, target, state, beginning, reason, dry_run=dry_run)
+        how: How | None = "accept-gap" if gap.kind is GapKind.UNSAID else None
+        adopted = go_on_at(flow, clusters, target, state, beginning, reason, how=how, dry_run=dry_run)
         return GapAccepted(entry=entry, adopted=adopted)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.core.beginnings import How
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
@@ -22,6 +23,7 @@ from causeway.flows.by_hand import (
     Reason,
     at_both_clusters,
     commit_beginnings,
+    enter_beginnings,
     fenced,
     pair_at,
 )
@@ -57,7 +59,9 @@ def adopt_partition(
     with at_both_clusters(flow, source, target, f"adoption of {at}") as (clusters, state):
         beginning = clusters.network.run(lambda: beginning_at(flow, clusters, at, source_offset))
         stood_at = clusters.network.run(lambda: _stood_at(flow, clusters, beginning.pair))
-        done = go_on_at(flow, clusters, target, state, beginning, reason, dry_run=dry_run)
+        if stood_at is not None:
+            beginning = replace(beginning, stood_at=stood_at)
+        done = go_on_at(flow, clusters, target, state, beginning, reason, how="adopt", dry_run=dry_run)
         return replace(done, stood_at=stood_at)
 
 
@@ -89,16 +93,22 @@ def go_on_at(
     beginning: Beginning,
     reason: Reason,
     *,
+    how: How | None,
     dry_run: bool,
 ) -> Adopted:
-    """The one way in which a single partition's position is set by hand."""
-    pair = beginning.pair
+    """The one way in which a single partition's position is set by hand.
+
+    `how` goes into the ledger of beginnings; None: both logs go on as they were, and no comparison need end.
+    """
+    pair, run = beginning.pair, clusters.network.run
     if dry_run:
-        end, generation = clusters.network.run(lambda: _end_of(clusters, pair)), Generation(-1)
+        end, generation = run(lambda: _end_of(clusters, pair)), Generation(-1)
     else:
         with fenced(flow, clusters, target, reason) as generation:
-            clusters.network.run(lambda: remember_pair(flow, clusters, state, pair, generation))
-            done = clusters.network.run(lambda: commit_beginnings(flow, clusters, [beginning], generation))
+            run(lambda: remember_pair(flow, clusters, state, pair, generation))
+            done = run(lambda: commit_beginnings(flow, clusters, [beginning], generation))
+            if how is not None:
+                run(lambda: enter_beginnings(flow, clusters, how, [beginning], done, reason, generation))
         end = done[pair.source]
     return Adopted(
         source=pair.source,

@@ -13,19 +13,21 @@ Invariants
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
+from causeway.core.beginnings import How, PlaceSet, SetByHand
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, UnknownName
 from causeway.core.flow import Flow
-from causeway.core.flow_state import Fence, FlowState
+from causeway.core.flow_state import Fence, FlowState, set_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lanes import lane_of
+from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, LogEnd, Unreachable
 from causeway.core.position import Position
 from causeway.flows.clusters import (
@@ -58,6 +60,8 @@ class Beginning:
     records: int = 0
     """Mirrored before, as far as known: counts go on."""
     aborted_records: int = 0
+    stood_at: int = -1
+    """The source offset where it would have gone on by itself; -1: not known."""
 
 
 @contextmanager
@@ -213,3 +217,38 @@ async def _commit_lane(
     await owner.commit_positions(flow.group, positions)
     await owner.end(commit=True)
     return {each.pair.source: positions[each.pair.target].target_next for each in members}
+
+
+async def enter_beginnings(
+    flow: Flow,
+    clusters: Clusters,
+    how: How,
+    beginnings: Sequence[Beginning],
+    ends: Mapping[TopicPartition, TargetOffset],
+    reason: Reason,
+    generation: Generation,
+) -> None:
+    """Into the ledger, behind what was committed; all of one topic. `ends` are by source partition."""
+    pair = beginnings[0].pair
+    entry = SetByHand(
+        how=how,
+        source_topic=pair.source.topic,
+        target_topic=pair.target.topic,
+        source_topic_id=pair.source_topic_id,
+        target_topic_id=pair.target_topic_id,
+        places=tuple(
+            PlaceSet(
+                partition=each.pair.target.partition,
+                source_next=SourceOffset(each.source_next),
+                target_next=ends[each.pair.source],
+                stood_at=each.stood_at,
+            )
+            for each in beginnings
+        ),
+        generation=generation,
+        by=reason.by,
+        because=reason.because,
+        at_ms=clusters.network.time_ms(),
+    )
+    key, value = set_record(flow.name, entry)
+    await clusters.target.append_plain(FLOWS_TOPIC, key, value)

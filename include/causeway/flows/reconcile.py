@@ -96,7 +96,9 @@ def reconcile_partition(
                 )
             )
             found = reconciling.find(pair)
-        adopted = go_on_at(flow, clusters, target, state, found.beginning, reason, dry_run=dry_run)
+        adopted = go_on_at(
+            flow, clusters, target, state, found.beginning, reason, how="reconcile", dry_run=dry_run
+        )
         return Reconciled(found=found, adopted=adopted)
 
 

@@ -27,7 +27,14 @@ from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import LogEnd, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.flows.adopt import remember_pair
-from causeway.flows.by_hand import Beginning, Reason, at_both_clusters, commit_beginnings, fenced
+from causeway.flows.by_hand import (
+    Beginning,
+    Reason,
+    at_both_clusters,
+    commit_beginnings,
+    enter_beginnings,
+    fenced,
+)
 from causeway.flows.clusters import Clusters
 from causeway.flows.planning import resolve_start
 
@@ -119,6 +126,11 @@ def _begin(
             first = beginnings[0].pair
             clusters.network.run(
                 lambda: remember_pair(flow, clusters, state, first, generation, partitions=len(beginnings))
+            )
+            clusters.network.run(
+                lambda: enter_beginnings(
+                    flow, clusters, "restart-topic", beginnings, set_to, reason, generation
+                )
             )
     return Restarted(
         source_topic=done.source_topic,

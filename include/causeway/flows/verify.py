@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from causeway.brokers.probe import probe
 from causeway.brokers.record_reader import RecordReader
+from causeway.core.beginnings import SetByHand
 from causeway.core.comparison import PartitionComparison, PartitionVerdict, VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble
-from causeway.core.identity import SourceOffset, TopicPartition
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.flows.verify_compacted import verify_last_records
 
 _ENOUGH_DIFFERENCES = 10_000
@@ -31,6 +33,10 @@ class PartitionPair:
     source_topic_id: UUID | None = None
     first_source_offset: SourceOffset | None = None
     """Where the flow began to copy; None: at the source's log start."""
+    first_target_offset: TargetOffset | None = None
+    """Where what it copied since lies; None: at the target's log start."""
+    set_by_hand: SetByHand | None = None
+    """Who set this beginning; what lies in front of it is no mirror of what lies in front of it there."""
     is_compacted: bool = False
     """On either side: then only the last record of each key can be compared."""
     quarantined: frozenset[int] = frozenset()
@@ -87,7 +93,16 @@ def _verify_pair(
     comparison = None
     try:
         if pair.is_compacted:
-            return verify_last_records(pair.source, pair.target, source, target, source_end, pair.quarantined)
+            verdict = verify_last_records(
+                pair.source,
+                pair.target,
+                source,
+                target,
+                source_end,
+                pair.quarantined,
+                (pair.first_source_offset or 0, pair.first_target_offset or 0),
+            )
+            return replace(verdict, **_not_compared(pair, target))
         comparison = _open(pair, source, target, source_end)
         is_done, put_aside = False, 0
         while not is_done:
@@ -106,7 +121,17 @@ def _verify_pair(
         if comparison is not None:
             verdict = comparison.verdict(pair.source, pair.target)
         return replace(verdict, trouble=str(exc))
-    return replace(comparison.verdict(pair.source, pair.target), quarantined=put_aside)
+    verdict = comparison.verdict(pair.source, pair.target)
+    return replace(verdict, quarantined=put_aside, **_not_compared(pair, target))
+
+
+def _not_compared(pair: PartitionPair, target: RecordReader) -> dict[str, Any]:
+    """Of what lies in front of a beginning that was set by hand: who says so, and how much it is."""
+    if pair.set_by_hand is None:
+        return {}
+    start, _ = target.bounds(pair.target)
+    first = pair.first_target_offset or 0
+    return {"set_by_hand": pair.set_by_hand, "not_compared": max(0, first - start)}
 
 
 def _open(
@@ -116,10 +141,11 @@ def _open(
     target_start, target_log_end = target.bounds(pair.target)
     source_start, source_log_end = source.bounds(pair.source)
     first = source_start if pair.first_source_offset is None else pair.first_source_offset
-    target.open(pair.target, target_start, target_log_end)
+    first_there = pair.first_target_offset or 0
+    target.open(pair.target, max(first_there, target_start), target_log_end)
     source.open(pair.source, max(first, source_start), source_log_end)
     return PartitionComparison(
-        may_skip_source=target_start,
+        may_skip_source=max(0, target_start - first_there),
         may_skip_target=max(0, source_start - (pair.first_source_offset or 0)),
         source_log_end=SourceOffset(source_log_end),
         source_end=source_end,

@@ -25,11 +25,13 @@ def verify_last_records(
     target: RecordReader,
     source_end: SourceOffset | None,
     quarantined: Collection[int] = (),
+    firsts: tuple[int, int] = (0, 0),
 ) -> PartitionVerdict:
+    """`firsts`: where the flow began, on the source and on the target."""
     target_start, target_end = target.bounds(target_at)
     source_start, source_log_end = source.bounds(source_at)
-    there = _latest(target, target_at, target_start, target_end)
-    here = _latest(source, source_at, source_start, source_log_end)
+    there = _latest(target, target_at, max(target_start, firsts[1]), target_end)
+    here = _latest(source, source_at, max(source_start, firsts[0]), source_log_end)
     put_aside = {key for key, (offset, _) in here.items() if offset in quarantined}
     here_now = sum(source_start <= offset < source_log_end for offset in quarantined)
     verdict = PartitionVerdict(source=source_at, target=target_at, quarantined=here_now)

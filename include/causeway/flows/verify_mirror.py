@@ -1,20 +1,22 @@
 """Verify a flow: which partitions to compare, from which record on, and how far both must agree.
 
-The flow's own word says what to compare (its positions) and where it began (the first run of the map);
-the comparison itself reads nothing but the two logs.
+The flow's own word says what to compare (its positions) and where it began (the first run of the map, or
+where a person set it since); the comparison itself reads nothing but the two logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from causeway.brokers.admin import ClusterAdmin
+from causeway.core.beginnings import last_beginning
 from causeway.core.comparison import VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, NotAuthorized
 from causeway.core.flow import Flow
-from causeway.core.identity import SourceOffset, TopicPartition
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import Pair, SourceOffset, TopicPartition
 from causeway.core.offset_map import Run
 from causeway.core.ports import Doubt, Unreachable
 from causeway.core.position import Position
@@ -61,26 +63,46 @@ async def _to_compare(
     plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
     begun = [facts for facts in plan.partitions if isinstance(facts.position, Position)]
     firsts = await _first_offsets(flow, clusters, begun)
-    pairs = [
-        PartitionPair(
-            source=facts.pair.source,
-            target=facts.pair.target,
-            source_topic_id=facts.pair.source_topic_id,
-            first_source_offset=firsts.get(facts.pair.target),
-        )
-        for facts in begun
-    ]
+    pairs = [_to_compare_of(facts, firsts, state) for facts in begun]
     ends = {f.pair.source: f.position.source_next for f in begun if isinstance(f.position, Position)}
     return pairs, ends, flow.quarantine_topic in landscape.target
+
+
+def _to_compare_of(
+    facts: PartitionFacts, firsts: Mapping[TopicPartition, SourceOffset], state: FlowState
+) -> PartitionPair:
+    """From where this flow began with these two topics, or from where somebody set it since."""
+    pair = PartitionPair(
+        source=facts.pair.source,
+        target=facts.pair.target,
+        source_topic_id=facts.pair.source_topic_id,
+        first_source_offset=firsts.get(facts.pair.target),
+    )
+    told = last_beginning(state.set_by_hand.values(), facts.pair)
+    if told is None:
+        return pair
+    entry, place = told
+    return replace(
+        pair,
+        first_source_offset=place.source_next,
+        first_target_offset=place.target_next,
+        set_by_hand=entry,
+    )
 
 
 async def _first_offsets(
     flow: Flow, clusters: Clusters, begun: list[PartitionFacts]
 ) -> dict[TopicPartition, SourceOffset]:
+    """Of the first run of each pair, as its topics are now."""
     if flow.start.at == "earliest" or not begun:
         return {}
     runs = await clusters.target.map_runs(flow.map_topic, [f.pair.target for f in begun])
-    return {tp: _first(found) for tp, found in runs.items() if found}
+    ours = {f.pair.target: [run for run in runs[f.pair.target] if _is_of(run, f.pair)] for f in begun}
+    return {tp: _first(found) for tp, found in ours.items() if found}
+
+
+def _is_of(run: Run, pair: Pair) -> bool:
+    return (run.source_topic_id, run.target_topic_id) == (pair.source_topic_id, pair.target_topic_id)
 
 
 def _first(runs: list[Run]) -> SourceOffset:

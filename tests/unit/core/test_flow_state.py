@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from causeway.core.beginnings import PlaceSet, SetByHand, last_beginning
 from causeway.core.errors import ProtocolFault
 from causeway.core.flow_state import (
     Fence,
@@ -22,10 +23,11 @@ from causeway.core.flow_state import (
     lift_record,
     pair_record,
     run_record,
+    set_record,
 )
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.gaps import uncopied_gap
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
 
 PAIR = KnownPair(
     source_topic="orders", source_topic_id=UUID(int=1), target_topic_id=UUID(int=2), partitions=3
@@ -368,3 +370,54 @@ def test_a_fence_is_known_by_its_token():
     key, value = fence_record("f", by="eve", because="x", most_lanes=1, at_ms=1, token="mine")
     assert after((key, value)).fence.token == "mine"
     assert after(fence()).fence.token == ""
+
+
+def set_to(generation, *places, because="nobody needs them"):
+    return SetByHand(
+        how="adopt",
+        source_topic="orders",
+        target_topic="sf.orders",
+        source_topic_id=UUID(int=1),
+        target_topic_id=UUID(int=2),
+        places=tuple(
+            PlaceSet(
+                partition=partition,
+                source_next=SourceOffset(here),
+                target_next=TargetOffset(there),
+                stood_at=7,
+            )
+            for partition, here, there in places
+        ),
+        generation=generation,
+        by="amy",
+        because=because,
+        at_ms=9,
+    )
+
+
+def test_what_was_set_by_hand_stays_and_is_one_when_it_is_said_twice():
+    first, second = set_to(4, (0, 10, 31)), set_to(8, (0, 5, 40), (1, 6, 50))
+    state = after(set_record("f", first), run(), set_record("f", second), set_record("f", first))
+    assert set(state.set_by_hand.values()) == {first, second}
+
+
+def test_the_newest_word_on_a_pair_counts_and_none_of_topics_that_are_gone():
+    def pair(partition, target_id=2):
+        return Pair(
+            source=TopicPartition("orders", partition),
+            target=TopicPartition("sf.orders", partition),
+            source_topic_id=UUID(int=1),
+            target_topic_id=UUID(int=target_id),
+        )
+
+    entries = [set_to(8, (0, 5, 40)), set_to(4, (0, 10, 31), (1, 6, 50))]
+    told = [last_beginning(entries, pair(partition)) for partition in (0, 1, 2)]
+    assert [each and each[1].source_next for each in told] == [5, 6, None]
+    assert last_beginning(entries, pair(0, target_id=3)) is None
+
+
+def test_a_place_that_is_none_is_refused():
+    key, value = set_record("f", set_to(4, (0, 10, 31)))
+    for broken in ({"places": [[0, 1, 2]]}, {"places": "all"}, {"generation": "4"}):
+        with pytest.raises(ProtocolFault):
+            after((key, json.dumps(json.loads(value) | broken).encode()))
