@@ -30,7 +30,7 @@ from causeway.flows.ownership import (
     refuse_fenced,
     sign_of_life,
 )
-from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
+from causeway.flows.planning import Landscape, pairs_to_remember, plan_round, survey_topics
 from tests.simulation.loop import Process, VirtualNetwork
 from tests.simulation.wire import SimWire
 
@@ -198,14 +198,10 @@ class FlowRun:
         return False
 
     async def _remember_pairs(self, landscape: Landscape) -> None:
-        for topic in landscape.topics.mirrored:
-            before, pair = self._remembered.get(topic.target), pair_of(landscape, topic)
-            if before is None and topic.target in landscape.elsewhere:
-                continue
-            if before is None or before.partitions < pair.partitions:
-                key, value = pair_record(self.flow.name, topic.target, pair)
-                await self._target.append_plain(FLOWS_TOPIC, key, value)
-                self._remembered[topic.target] = pair
+        for name, pair in pairs_to_remember(self.flow, landscape, self._remembered).items():
+            key, value = pair_record(self.flow.name, name, pair)
+            await self._target.append_plain(FLOWS_TOPIC, key, value)
+            self._remembered[name] = pair
 
     def _note_parked(self, results: list[LaneResult]) -> None:
         for row in (row for result in results for row in result.rows):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from causeway.config.cycles import check_cycles
 from causeway.config.document import Document, FieldPath
+from causeway.config.failback import check_failbacks
 from causeway.config.model import FileModel, FlowModel
 from causeway.config.naming import check_naming
 from causeway.config.refusal import suggestion
@@ -69,6 +70,7 @@ def check_flows(model: FileModel, document: Document) -> None:
         _check_times(name, flow, document)
         _check_settling(name, flow, document)
         _check_groups(name, flow, document)
+    check_failbacks(model.flows, document)
     check_cycles(model.flows, document)
     _check_heartbeats(model.flows, document)
 

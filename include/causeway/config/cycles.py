@@ -7,6 +7,9 @@ again, nothing passes it twice, and every circle through it is open.
 
 Identity naming and mapping rules keep no trace of where a record came from. So a circle that neither closes
 is taken for endless: growing forever is worse than a file that isn't accepted.
+
+A flow and its failback (`failback_of`) are no circle: never more than one of the two is open, and neither
+reads what the other one wrote (`core/opposite.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from causeway.config.document import Document
+from causeway.config.failback import failback_of, topics_of
 from causeway.config.model import FlowModel
 from causeway.config.naming import naming_of
 from causeway.core.errors import ConfigError
@@ -36,6 +40,8 @@ class _Step:
     target: str
     topics: TopicFilter
     naming: NamingPolicy
+    opposite: str
+    """Its failback, or the flow whose failback it is; empty: neither."""
 
     def passes(self, topic: str) -> str | None:
         """The name on the target; None: it doesn't cross."""
@@ -61,8 +67,9 @@ def check_cycles(flows: Mapping[str, FlowModel], document: Document) -> None:
             name,
             flow.source,
             flow.target,
-            TopicFilter(tuple(flow.topics), tuple(flow.topics_exclude)),
+            topics_of(name, flows),
             naming_of(flow),
+            flow.failback_of or failback_of(name, flows),
         )
         for name, flow in flows.items()
     ]
@@ -86,7 +93,7 @@ def _is_passed_once(chosen: _Step, steps: Iterable[_Step]) -> bool:
     )
     if chosen.plain_names is None:
         return False
-    met = set(waiting)
+    met, steps = set(waiting), _without_opposite(chosen, steps)
     while waiting and len(met) < _MOST_NAMES:
         cluster, topic = waiting.popleft()
         for step in (each for each in steps if each.source == cluster):
@@ -103,16 +110,23 @@ def _is_passed_once(chosen: _Step, steps: Iterable[_Step]) -> bool:
 
 def _way_round(step: _Step, steps: list[_Step]) -> list[str]:
     """The flows of a circle through this one in which not all prefixes tell where a topic came from."""
+    steps = _without_opposite(step, steps)
     back = _way(step.target, step.source, steps)
     if back is None:
         return []
     if not isinstance(step.naming, PrefixNaming):
         return [step.name, *back]
     for other in (each for each in steps if not _tell_alike(step, each)):
-        there, back = _way(step.target, other.source, steps), _way(other.target, step.source, steps)
+        open_steps = _without_opposite(other, steps)
+        there, back = _way(step.target, other.source, open_steps), _way(other.target, step.source, open_steps)
         if there is not None and back is not None:
             return [step.name, *there, other.name, *back]
     return []
+
+
+def _without_opposite(step: _Step, steps: Iterable[_Step]) -> list[_Step]:
+    """Those that may be open while it is."""
+    return [each for each in steps if each.name != step.opposite]
 
 
 def _tell_alike(one: _Step, other: _Step) -> bool:

@@ -16,12 +16,12 @@ from causeway.config.crosscheck import check_flows, check_names, check_no_secret
 from causeway.config.deployment import ClusterReference, Deployment, FlowSchedule
 from causeway.config.document import Document, read_document
 from causeway.config.explain import explain
+from causeway.config.failback import failback_of, topics_of
 from causeway.config.model import FileModel, FlowModel
 from causeway.config.naming import naming_of
 from causeway.config.schedule import CONTINUOUS
 from causeway.core.flow import CopyLimits, Flow, RefusedPolicy, Upkeep
 from causeway.core.group_filter import FlowGroups
-from causeway.core.topic_filter import TopicFilter
 
 
 def load_flows(path: Path | str, *, shown_as: str | None = None) -> Deployment:
@@ -40,7 +40,7 @@ def deployment_from(document: Document) -> Deployment:
     return Deployment(
         file=document.name,
         clusters=_clusters(model),
-        flows=MappingProxyType({name: _flow(name, flow) for name, flow in model.flows.items()}),
+        flows=MappingProxyType({name: _flow(name, model.flows) for name in model.flows}),
         schedules=MappingProxyType({name: _schedule(flow) for name, flow in model.flows.items()}),
         groups=MappingProxyType({name: _groups(flow) for name, flow in model.flows.items()}),
     )
@@ -55,12 +55,13 @@ def _clusters(model: FileModel) -> Mapping[str, ClusterReference]:
     )
 
 
-def _flow(name: str, model: FlowModel) -> Flow:
+def _flow(name: str, flows: Mapping[str, FlowModel]) -> Flow:
+    model = flows[name]
     return Flow(
         name=name,
         source=model.source,
         target=model.target,
-        topics=TopicFilter(tuple(model.topics), tuple(model.topics_exclude)),
+        topics=topics_of(name, flows),
         naming=naming_of(model),
         start=model.start,
         lanes=model.lanes,
@@ -74,6 +75,8 @@ def _flow(name: str, model: FlowModel) -> Flow:
         settle=model.settle,
         upkeep=_upkeep(model),
         on_refused=RefusedPolicy(model.on_refused),
+        failback_of=model.failback_of or "",
+        failback=failback_of(name, flows),
     )
 
 

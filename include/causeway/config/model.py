@@ -105,6 +105,8 @@ class FlowModel(_Strict):
     target: str
     topics: list[TopicPattern] = Field(default=[".*"], min_length=1)
     topics_exclude: list[Pattern] = Field(default=list(DEFAULT_TOPICS_EXCLUDE), alias="topics.exclude")
+    # The way back of another flow, under the same names: see core/opposite.py.
+    failback_of: str | None = None
     groups: list[Pattern] = [".*"]
     groups_exclude: list[Pattern] = Field(default=list(DEFAULT_GROUPS_EXCLUDE), alias="groups.exclude")
     sync_group_offsets: bool = Field(default=False, alias="sync.group.offsets.enabled")

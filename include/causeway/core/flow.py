@@ -81,6 +81,15 @@ class Flow:
     upkeep: Upkeep = Upkeep()
     on_refused: RefusedPolicy = RefusedPolicy.PARK
     """What becomes of records that the target doesn't take."""
+    failback_of: str = ""
+    """The flow whose way back this one is, under the same names (`core/opposite.py`)."""
+    failback: str = ""
+    """Or the flow that is the way back of this one."""
+
+    @property
+    def opposite(self) -> str:
+        """The flow in the other direction under the same names; empty: there is none."""
+        return self.failback_of or self.failback
 
     @property
     def group(self) -> str:

@@ -16,7 +16,7 @@ from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
-from causeway.core.remedies import adopt_remedy, reconcile_remedy, restart_remedy
+from causeway.core.remedies import adopt_command, adopt_remedy, reconcile_remedy, restart_remedy
 from causeway.core.rights import Operation, Side, grant_command
 
 
@@ -41,9 +41,11 @@ def judge_position(
             f"group causeway.{flow} holds offset {found.source_next} for {pair.target}, but {found.why}",
             "delete that offset if it isn't wanted; nobody else may commit to this group",
         )
+    if found is None and assignment.known:
+        return LostPosition()
     if found is None:
-        return LostPosition() if assignment.known else Fresh()
-    return _judge_ids(flow, assignment, found) or found
+        return not_adopted(flow, assignment) if assignment.opposite else Fresh()
+    return _judge_ids(flow, assignment, found) or leads_back(flow, assignment, found.source_next) or found
 
 
 def _judge_ids(flow: str, assignment: Assignment, position: Position) -> Parked | None:
@@ -58,6 +60,30 @@ def _judge_ids(flow: str, assignment: Assignment, position: Position) -> Parked 
             restart_remedy(flow, pair.source.topic),
         )
     return None
+
+
+def leads_back(flow: str, assignment: Assignment, source_next: int) -> Parked | None:
+    """Set if what would be read next came from the target."""
+    opposite, source = assignment.opposite, assignment.pair.source
+    if opposite is None or source_next >= opposite.wrote_to:
+        return None
+    return Parked(
+        ParkReason.NOT_ADOPTED,
+        f"it stands at {source_next} of {source}, and flow {opposite.flow} has written there up to "
+        f"{opposite.wrote_to}: its records would come back",
+        adopt_command(flow, source, opposite.wrote_to) + " goes on behind them",
+    )
+
+
+def not_adopted(flow: str, assignment: Assignment) -> Parked:
+    pair, opposite = assignment.pair, assignment.opposite
+    assert opposite is not None
+    return Parked(
+        ParkReason.NOT_ADOPTED,
+        f"flow {flow} has no position for {pair.target}, and begins nowhere by itself where flow "
+        f"{opposite.flow} leads the other way: records would come back",
+        adopt_remedy(flow, pair.source),
+    )
 
 
 def target_recreated(flow: str, assignment: Assignment, old_id: UUID) -> Parked:
@@ -241,7 +267,7 @@ def position_of(run: Run) -> Position:
 
 def may_begin_anew(assignment: Assignment, target_end: int) -> bool:
     """Without position and map: whether nothing was ever written there, for nobody has adopted the topic."""
-    return target_end == 0 and assignment.adopted_at < 0
+    return target_end == 0 and assignment.adopted_at < 0 and assignment.opposite is None
 
 
 def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:
@@ -275,6 +301,8 @@ def tail_unproved(flow: str, assignment: Assignment, target_next: int, cause: st
 
 def position_lost(flow: str, assignment: Assignment) -> Parked:
     pair = assignment.pair
+    if assignment.opposite is not None:
+        return not_adopted(flow, assignment)
     return Parked(
         ParkReason.POSITION_LOST,
         f"group causeway.{flow} has no offset for {pair.target} and the offset map knows nothing of it, "

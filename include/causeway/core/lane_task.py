@@ -24,6 +24,15 @@ class StartAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opposite:
+    """The flow in the other direction under the same names: the partition begins by adoption only, and
+    not in front of where that flow wrote (`core/opposite.py`)."""
+
+    flow: str
+    wrote_to: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """One partition of a lane. The plan is a hint: what is committed when the lane is owned decides."""
 
@@ -38,6 +47,7 @@ class Assignment:
     """Generation of the last adoption in this pair of topics; -1: none."""
     demands: Demands = field(default_factory=Demands)
     """What the target asks of the batches."""
+    opposite: Opposite | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +116,7 @@ class ParkReason(StrEnum):
     TARGET_TAIL_UNPROVED = "the target's last records can't be proved equal to the source's"
     TARGET_TAIL_UNMAPPED = "target lost its tail and the map doesn't reach there"
     OTHER_FLOW = "another flow's mirror"
+    NOT_ADOPTED = "not adopted, and another flow leads the other way"
     REFUSED = "batch refused by the target"
     NOT_AUTHORIZED = "not authorized"
 

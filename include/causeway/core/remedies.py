@@ -12,6 +12,10 @@ def adopt_remedy(flow: str, source: TopicPartition) -> str:
     return f"{command} once you know where it should go on"
 
 
+def adopt_command(flow: str, source: TopicPartition, offset: int) -> str:
+    return f"`causeway adopt {flow} {source.topic} {source.partition} {offset} {_WHY}`"
+
+
 def reconcile_remedy(flow: str, source: TopicPartition) -> str:
     command = f"`causeway reconcile {flow} {source.topic} {source.partition} {_WHY}`"
     return f"{command} finds where it stands and goes on"

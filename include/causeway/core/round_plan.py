@@ -17,6 +17,7 @@ from causeway.core.lane_task import (
     LaneResult,
     LaneTask,
     LastOwner,
+    Opposite,
     Parked,
     ParkReason,
     Quarantine,
@@ -44,6 +45,7 @@ class PartitionFacts:
     """Of the target partition now; None: not known."""
     source_turned: bool = False
     """The source's log took another turn in front of the position."""
+    opposite: Opposite | None = None
 
     @property
     def source_next(self) -> int:
@@ -139,6 +141,7 @@ def _assignment(facts: PartitionFacts) -> Assignment:
         start=facts.start,
         known=facts.known,
         adopted_at=facts.adopted_at,
+        opposite=facts.opposite,
     )
 
 

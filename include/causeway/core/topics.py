@@ -127,6 +127,9 @@ def plan_topics(
     matched, refused, notes = _matched(flow, source_topics)
     named, unfit_names = _named(flow, matched)
     partitions_on_target = {topic.name: topic.partitions for topic in target_topics}
+    if flow.failback_of:
+        named, left = _that_are_there(flow, named, partitions_on_target)
+        notes += left
     fit, colliding = _without_collisions(named, partitions_on_target)
     mirrored, to_create, to_grow = [], [], []
     refused = [*refused, *unfit_names, *colliding]
@@ -305,6 +308,16 @@ def _without_collisions(
             )
         )
     return fit, refused
+
+
+def _that_are_there(
+    flow: Flow, named: Iterable[tuple[str, TopicFacts]], on_target: Mapping[str, int]
+) -> tuple[list[tuple[str, TopicFacts]], list[str]]:
+    """A failback begins nowhere by itself, so it makes no topics either."""
+    named = list(named)
+    absent = [target for target, _ in named if target not in on_target]
+    note = f"not on {flow.target}, and a failback makes no topics: {_some(absent)}"
+    return [each for each in named if each[0] in on_target], [note] if absent else []
 
 
 def _metric_name(topic: str) -> str:

@@ -26,6 +26,7 @@ from causeway.flows.by_hand import (
     enter_beginnings,
     fenced,
     pair_at,
+    refuse_leading_back,
 )
 from causeway.flows.clusters import Clusters
 
@@ -101,6 +102,7 @@ def go_on_at(
     `how` goes into the ledger of beginnings; None: both logs go on as they were, and no comparison need end.
     """
     pair, run = beginning.pair, clusters.network.run
+    run(lambda: refuse_leading_back(flow, clusters, [beginning]))
     if dry_run:
         end, generation = run(lambda: _end_of(clusters, pair)), Generation(-1)
     else:

@@ -22,7 +22,7 @@ from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
 from causeway.core.beginnings import How, PlaceSet, SetByHand
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import CausewayError, ClusterUnreachable, UnknownName
+from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, UnknownName
 from causeway.core.flow import Flow
 from causeway.core.flow_state import Fence, FlowState, set_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
@@ -30,6 +30,7 @@ from causeway.core.lanes import lane_of
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, LogEnd, Unreachable
 from causeway.core.position import Position
+from causeway.core.remedies import adopt_command
 from causeway.flows.clusters import (
     Clusters,
     open_clusters,
@@ -38,6 +39,7 @@ from causeway.flows.clusters import (
 )
 from causeway.flows.fence import claim_all_lanes
 from causeway.flows.internal_topics import create_internal_topics
+from causeway.flows.other_way import OtherDirection
 from causeway.flows.ownership import remember_clusters, write_fence, write_lift
 
 _PASSING = (Unreachable, Doubt, Beaten)
@@ -77,6 +79,7 @@ def at_both_clusters(
         try:
             state = clusters.network.run(lambda: clusters.flow_state(flow))
             refuse_other_clusters(flow, clusters, state)
+            clusters.network.run(OtherDirection(flow, clusters).look_and_hold)
             yield clusters, state
         except _PASSING as trouble:
             raise ClusterUnreachable(
@@ -114,6 +117,7 @@ class _OwnFence:
         if state.fence is not None and state.fence.token == self.token:
             self._stood = state.fence.over
         await claim_all_lanes(target, clock, flow, state)
+        await OtherDirection(flow, clusters).look_and_hold()  # it may have been opened a moment ago
         if state.source_cluster_id is None:
             await remember_clusters(
                 target,
@@ -175,6 +179,23 @@ async def pair_at(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:
         source_topic_id=here.topic_id,
         target_topic_id=there.topic_id,
     )
+
+
+async def refuse_leading_back(flow: Flow, clusters: Clusters, beginnings: Sequence[Beginning]) -> None:
+    """:raises BadInput: one of them would bring back to the target what the target's own flow wrote."""
+    other = await OtherDirection(flow, clusters).look()
+    if other is None:
+        return
+    for each in beginnings:
+        source, wrote_to = each.pair.source, other.end_of(each.pair)
+        if each.source_next < wrote_to:
+            raise BadInput(
+                f"source offset of {source}",
+                value=each.source_next,
+                rule=f"must be {wrote_to} or more: what lies in front of it is what flow {other.flow} wrote "
+                f"there, and would come back to {flow.target}",
+                remedy=adopt_command(flow.name, source, wrote_to),
+            )
 
 
 async def commit_beginnings(

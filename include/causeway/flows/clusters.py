@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.log_reader import WireLogReader
@@ -25,6 +25,11 @@ class Clusters:
     network: Network
     source: WireLogReader
     target: WireTarget
+    at_source: WireTarget = field(init=False)
+    """The source, as other flows' target; it is only read."""
+
+    def __post_init__(self) -> None:
+        self.at_source = WireTarget(self.source.wire)
 
     async def connect(self) -> None:
         await self.source.wire.connect()

@@ -33,6 +33,7 @@ from causeway.flows.fence import claim_all_lanes
 from causeway.flows.held_back import HeldBackWatch
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.life_signs import LifeSigns
+from causeway.flows.other_way import OtherDirection
 from causeway.flows.ownership import (
     Holder,
     Say,
@@ -42,7 +43,7 @@ from causeway.flows.ownership import (
     remember_clusters,
     sign_of_life,
 )
-from causeway.flows.planning import Landscape, pair_of, plan_round, survey_topics
+from causeway.flows.planning import Landscape, pairs_to_remember, plan_round, survey_topics
 from causeway.flows.rights import check_own_rights
 from causeway.flows.stocktaking import take_stock
 from causeway.flows.target_demands import TargetDemands
@@ -125,6 +126,7 @@ def _may_begin(flow: Flow, clusters: Clusters) -> FlowState:
     state = clusters.network.run(lambda: clusters.flow_state(flow))
     refuse_other_clusters(flow, clusters, state)
     refuse_fenced(flow.name, state)
+    clusters.network.run(OtherDirection(flow, clusters).look_and_hold)
     return state
 
 
@@ -146,6 +148,7 @@ class _Run:
         self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
         self._parked_until: dict[TopicPartition, float] = {}
+        self._other_direction = OtherDirection(flow, clusters)
         self._held_back = HeldBackWatch(clusters.source, self._clock, say)
         self._demands = TargetDemands(flow, self._target_admin, self._clock, say)
         self._last_owners: dict[int, LastOwner] = {}
@@ -247,10 +250,11 @@ class _Run:
         flow, source, target = self._flow, self._clusters.source, self._clusters.target
         await self._clusters.connect()
         state = await check_turn(target, flow.name, self.generation)
-        landscape = (await survey_topics(flow, source, target, state)).after_refusals(self._not_made())
+        other = await self._other_direction.look_and_hold()
+        landscape = (await survey_topics(flow, source, target, state, other)).after_refusals(self._not_made())
         if landscape.topics.to_create or landscape.topics.to_grow:
             self._prepare_topics(landscape, state)
-            landscape = await survey_topics(flow, source, target, state)
+            landscape = await survey_topics(flow, source, target, state, other)
             landscape = landscape.after_refusals(self._not_made())
         self._note_refusals(landscape)
         self._landscape = landscape
@@ -292,25 +296,11 @@ class _Run:
 
     async def _remember_pairs(self) -> None:
         """Said before the first record: a target topic that goes away is then known to have been ours."""
-        landscape = self._landscape
-        assert landscape is not None
-        for topic in landscape.topics.mirrored:
-            here, there = landscape.source[topic.source], landscape.target.get(topic.target)
-            if there is None or there.error or here.error:
-                continue
-            before = self._remembered.get(topic.target)
-            if before is None and topic.target in landscape.elsewhere:
-                continue  # another flow's: parked
-            pair = replace(pair_of(landscape, topic), adopted_at=before.adopted_at if before else -1)
-            if before is not None and (before.target_topic_id, before.source_topic_id) != (
-                pair.target_topic_id,
-                pair.source_topic_id,
-            ):
-                continue  # it was recreated: that is for a person to accept
-            if before is None or before.partitions < pair.partitions:
-                key, value = pair_record(self._flow.name, topic.target, pair)
-                await self._clusters.target.append_plain(FLOWS_TOPIC, key, value)
-                self._remembered[topic.target] = pair
+        assert self._landscape is not None
+        for name, pair in pairs_to_remember(self._flow, self._landscape, self._remembered).items():
+            key, value = pair_record(self._flow.name, name, pair)
+            await self._clusters.target.append_plain(FLOWS_TOPIC, key, value)
+            self._remembered[name] = pair
 
     def _parked_now(self) -> frozenset[TopicPartition]:
         now = self._clock.monotonic()

@@ -15,6 +15,7 @@ from causeway.core.ports import Doubt, LogEnd, Unreachable
 from causeway.core.round_plan import RoundPlan
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
 from causeway.flows.lane.survey import Survey
+from causeway.flows.other_way import OtherDirection
 from causeway.flows.planning import Landscape, plan_round, resolve_start, survey_topics
 
 
@@ -58,7 +59,11 @@ def look_at_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -
 
 async def _look(flow: Flow, clusters: Clusters) -> FlowView:
     state = await clusters.flow_state(flow)
-    landscape = await survey_topics(flow, clusters.source, clusters.target, state)
+    other = await OtherDirection(flow, clusters).look()
+    landscape = await survey_topics(flow, clusters.source, clusters.target, state, other)
+    if other is not None and other.held:
+        notes = (*landscape.topics.notes, f"a run would refuse: {other.held}")
+        landscape = replace(landscape, topics=replace(landscape.topics, notes=notes))
     plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
     plan = await _as_lanes_see_it(plan, clusters)
     return FlowView(

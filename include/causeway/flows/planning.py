@@ -21,6 +21,7 @@ from causeway.core.kafka_errors import error_name
 from causeway.core.lane_rules import refusal_of_rights
 from causeway.core.lane_task import Parked, StartAt
 from causeway.core.offset_map import MAP_PARTITIONS
+from causeway.core.opposite import OtherWay
 from causeway.core.ports import EpochEnd, LogEnd, Refused
 from causeway.core.position import Position
 from causeway.core.round_plan import (
@@ -48,6 +49,7 @@ class Landscape:
     """Source topics that were mirrored and aren't there any more."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Target topics that another flow has written as they are now, with its name."""
+    other_way: OtherWay | None = None
 
     def after_refusals(self, refused: Collection[RefusedTopic]) -> Landscape:
         """Less what the target refused to make; a mirror that couldn't grow goes on with what it has."""
@@ -61,7 +63,13 @@ class Landscape:
         return replace(self, topics=replace(plan, mirrored=plan.mirrored + smaller))
 
 
-async def survey_topics(flow: Flow, source: WireLogReader, target: WireTarget, state: FlowState) -> Landscape:
+async def survey_topics(
+    flow: Flow,
+    source: WireLogReader,
+    target: WireTarget,
+    state: FlowState,
+    other_way: OtherWay | None = None,
+) -> Landscape:
     source_topics = await source.wire.topics(None)
     target_topics = await target.wire.topics(None)
     missing = await missing_topics(flow, state, source.wire, source_topics)
@@ -74,6 +82,7 @@ async def survey_topics(flow: Flow, source: WireLogReader, target: WireTarget, s
         topics=plan,
         gone=gone_topics(state, missing),
         elsewhere=_of_other_flows(flow, target, target_topics),
+        other_way=other_way,
     )
 
 
@@ -94,12 +103,35 @@ def _facts(topics: dict[str, TopicMetadata]) -> list[TopicFacts]:
     ]
 
 
-def pair_of(landscape: Landscape, topic: MirroredTopic) -> KnownPair:
+def pairs_to_remember(
+    flow: Flow, landscape: Landscape, known: Mapping[str, KnownPair]
+) -> dict[str, KnownPair]:
+    """By target topic: what a run begins with that isn't `known` as it is, growth included."""
+    if flow.failback_of:
+        return {}  # it begins with what is adopted, and adoptions are remembered by themselves
+    found: dict[str, KnownPair] = {}
+    for topic in landscape.topics.mirrored:
+        here, there = landscape.source[topic.source], landscape.target.get(topic.target)
+        if there is None or there.error or here.error:
+            continue
+        before = known.get(topic.target)
+        if before is None and topic.target in landscape.elsewhere:
+            continue  # another flow's: parked
+        pair = _pair_of(landscape, topic, adopted_at=before.adopted_at if before else -1)
+        if before is not None and before.ids != pair.ids:
+            continue  # it was recreated: that is for a person to accept
+        if before is None or before.partitions < pair.partitions:
+            found[topic.target] = pair
+    return found
+
+
+def _pair_of(landscape: Landscape, topic: MirroredTopic, *, adopted_at: int) -> KnownPair:
     return KnownPair(
         source_topic=topic.source,
         source_topic_id=landscape.source[topic.source].topic_id,
         target_topic_id=landscape.target[topic.target].topic_id,
         partitions=topic.partitions,
+        adopted_at=adopted_at,
     )
 
 
@@ -121,6 +153,8 @@ async def plan_round(
     later: dict[TopicPartition, str] = {}
     pairs = _pairs(flow, landscape, known, parked, later)
     facts = await _read_facts(flow, source, target, pairs, known, parked, later)
+    if (other_way := landscape.other_way) is not None:
+        facts = [replace(each, opposite=other_way.of(flow, each.pair)) for each in facts]
     now_ms = target.wire.network.time_ms()
     for lost in facts:
         if (gap := lost_in_front(lost)) is not None:

@@ -34,6 +34,7 @@ from causeway.flows.by_hand import (
     commit_beginnings,
     enter_beginnings,
     fenced,
+    refuse_leading_back,
 )
 from causeway.flows.clusters import Clusters
 from causeway.flows.planning import resolve_start
@@ -80,6 +81,7 @@ def restart_topic(
         if not clusters.network.run(lambda: _is_another(flow, clusters, known, pairs)):
             return done
         beginnings = clusters.network.run(lambda: _beginnings(flow, clusters, pairs))
+        clusters.network.run(lambda: refuse_leading_back(flow, clusters, beginnings))
         return _begin(flow, clusters, target, state, beginnings, done, reason, dry_run=dry_run)
 
 

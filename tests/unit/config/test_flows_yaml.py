@@ -247,6 +247,18 @@ def test_circles_that_end_are_accepted(tmp_path: Path, flows: str) -> None:
     assert "b" in loaded(tmp_path, three + flows).flows
 
 
+def test_a_failback_is_no_circle_and_has_the_topics_of_its_flow(tmp_path: Path) -> None:
+    both = """\
+  a: {source: sf, target: nyc, replication.policy: identity, topics: [orders, "x.*"], topics.exclude: [xy]}
+  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a}
+"""
+    deployment = loaded(tmp_path, LEAST.replace("  a: {source: sf, target: nyc}\n", both))
+    there, back = deployment.flow("a"), deployment.flow("b")
+    assert (there.failback_of, there.failback, there.opposite) == ("", "b", "b")
+    assert (back.failback_of, back.failback, back.opposite) == ("a", "", "a")
+    assert back.topics == there.topics
+
+
 def test_an_unknown_flow_has_a_nearest_name(tmp_path: Path) -> None:
     deployment = loaded(tmp_path, LEAST.replace("  a:", "  sf_to_nyc:"))
     with pytest.raises(

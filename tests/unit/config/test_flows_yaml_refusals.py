@@ -376,6 +376,57 @@ TWO_FIELDS = [
         "6: flows.a.replication.policy",
         "a -> b -> a is a cycle",
     ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: c}",
+        "7: flows.b.failback_of",
+        "must be another flow of this file that is no failback itself",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity, failback_of: b}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a}",
+        "6: flows.a.failback_of",
+        "must be another flow of this file that is no failback itself",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: par_is, replication.policy: identity, failback_of: a}",
+        "7: flows.b.failback_of",
+        "leads from sf to nyc, and this flow doesn't lead back",
+    ),
+    (
+        "a: {source: sf, target: nyc}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a}",
+        "7: flows.b.failback_of",
+        "is for flows that keep names, and a has replication.policy: prefix",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: sf, failback_of: a}",
+        "7: flows.b.failback_of",
+        "is for flows that keep names, and b has replication.policy: prefix",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a}\n"
+        "  c: {source: nyc, target: sf, replication.policy: identity, failback_of: a}",
+        "8: flows.c.failback_of",
+        "has a failback already: b",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a, start: latest}",
+        "7: flows.b.start",
+        "of a failback is what a says",
+    ),
+    (
+        "a: {source: sf, target: nyc, replication.policy: identity}\n"
+        "  b: {source: nyc, target: sf, replication.policy: identity, failback_of: a}\n"
+        "  c: {source: sf, target: par_is, replication.policy: identity}\n"
+        "  d: {source: par_is, target: nyc, replication.policy: identity}",
+        "7: flows.b.replication.policy",
+        "b -> c -> d -> b is a cycle",
+    ),
 ]
 
 

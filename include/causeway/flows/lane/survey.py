@@ -17,6 +17,7 @@ from causeway.core.lane_rules import (
     judge_source_lineage,
     kept_to,
     last_run,
+    leads_back,
     may_begin_anew,
     position_lost,
     position_of,
@@ -190,7 +191,9 @@ class Survey:
         for tp in lost:
             assignment = asked[tp]
             run = last_run(runs.get(tp, []), assignment)
-            if run is not None:
+            if run is not None and (back := leads_back(self._task.flow, assignment, run.source_next)):
+                self.park(tp, back)
+            elif run is not None:
                 rebuilt[tp] = position_of(run)
             elif not isinstance(end := ends[tp], LogEnd):
                 self._refused(tp, tp.topic, "target", end)  # a leader that moves says nothing of the past

@@ -1,0 +1,75 @@
+"""Two flows under the same names in opposite directions: one mirrors, the other is its failback.
+
+Such names tell nothing of where a record came from. What keeps a record from going round is where each of the
+two reads:
+
+    A. At most one of them is open; the other one is fenced, or is a failback that never had its turn.
+    B. Neither reads in front of where the other one wrote: what lies there came from where it would go.
+    C. The failback begins nowhere by itself, and the other one nowhere in a topic that the failback has
+       written: a person says where (`adopt`), and that is held to B.
+
+Behind all three stands what holds for every mirror: who finds records at a partition's end that it didn't
+write appends nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.lane_task import Opposite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WroteTo:
+    """Where the other flow's records end in a partition, while these two topics are the ones."""
+
+    next: int
+    topic_id: object
+    from_topic_id: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWay:
+    """What the flow in the other direction has left on this flow's source."""
+
+    flow: str
+    held: str = ""
+    """Why this flow must stand still; empty: the other one is closed."""
+    pairs: Mapping[str, KnownPair] = field(default_factory=dict)
+    """By its target topic, which is this flow's source topic."""
+    wrote_to: Mapping[TopicPartition, WroteTo] = field(default_factory=dict)
+
+    def of(self, flow: Flow, pair: Pair) -> Opposite | None:
+        """What a lane has to heed; None: the other flow has nothing to do with that partition."""
+        known = self.pairs.get(pair.source.topic)
+        is_theirs = (
+            known is not None
+            and known.target_topic_id == pair.source_topic_id
+            and pair.source.partition < known.partitions
+        )
+        if not (flow.failback_of or is_theirs):
+            return None
+        return Opposite(flow=self.flow, wrote_to=self.end_of(pair))
+
+    def end_of(self, pair: Pair) -> int:
+        """The first source offset of this pair that the other flow didn't write; -1: not known of any."""
+        found = self.wrote_to.get(pair.source)
+        ids = (pair.source_topic_id, pair.target_topic_id)
+        return found.next if found and (found.topic_id, found.from_topic_id) == ids else -1
+
+
+def held_by(flow: Flow, other: FlowState) -> str:
+    """Invariant A: why `flow` must stand still; empty: it may write.
+
+    A fence with a token is a command's that is at work just now.
+    """
+    name = flow.opposite
+    if other.fence is not None:
+        return f"a command is at work on {name}, which leads the other way" if other.fence.token else ""
+    if flow.failback == name and other.generation < 0:
+        return ""
+    return f"{name} leads the other way under the same names, and isn't fenced"
