@@ -1,14 +1,18 @@
-"""One DAG per flow of flows.yaml, `failover__<flow>`, by hand only: plan, ask, approve, apply.
+"""One DAG per flow of flows.yaml, `failover__<flow>`, by hand only.
+
+    plan -> estimate -> approve -> snapshot -> fence -> apply -> verify -> report
 
 Parsing reads one small file; Kafka is touched only when tasks run. Which tasks there are doesn't depend on
-anybody's answers: `ask` leaves out the approval, or all of it.
+anybody's answers: `estimate` leaves out the approval, or all that follows.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pendulum
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -16,11 +20,20 @@ from airflow.sdk import DAG, get_parsing_context, task
 
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
-from causeway.entrypoints import airflow_failover
+from causeway.entrypoints import airflow_failover as tasks
+from causeway.entrypoints.airflow_failover_form import failover_form
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
 _WAITS = timedelta(hours=4)
+_EITHER_WAY = "none_failed_min_one_success"
+"""Behind an approval, or behind none where nobody is asked."""
+_RETRIED: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=10)}
+"""Each step can be made again: what is committed says how far it came."""
+
+
+def _step(task_id: str, function: Callable[..., Any], **more: Any) -> Any:
+    return task(task_id=task_id, **_RETRIED, **more)(function)
 
 
 def failover_dag(deployment: Deployment, name: str) -> DAG:
@@ -34,32 +47,29 @@ def failover_dag(deployment: Deployment, name: str) -> DAG:
         max_active_runs=1,
         is_paused_upon_creation=False,  # a paused one would only queue what somebody triggers at night
         default_args={"pool": schedule.pool, "owner": "causeway"},
-        params=airflow_failover.failover_form(),
+        params=failover_form(),
         tags=["failover", flow.source, flow.target],
         doc_md=f"Moves consumer groups from {flow.source} to {flow.target}; see docs/runbook.md.",
     ) as dag:
-        plan = task(task_id="plan", retries=2, retry_delay=timedelta(seconds=10))(
-            airflow_failover.plan_failover
+        plan = _step(tasks.PLAN, tasks.plan_failover)(**of_flow)
+        estimate = task.branch(task_id=tasks.ESTIMATE, **_RETRIED)(tasks.estimate_failover)(
+            **of_flow, planned=plan
         )
-        ask = task.branch(task_id="ask")(airflow_failover.next_step)
         approve = ApprovalOperator(
-            task_id=airflow_failover.APPROVE,
+            task_id=tasks.APPROVE,
             subject=f"Fail {name} over to {flow.target}?",
-            body="{{ ti.xcom_pull(task_ids='plan')['body'] }}",
+            body=f"{{{{ ti.xcom_pull(task_ids='{tasks.ESTIMATE}', key='{tasks.BODY}') }}}}",
             response_timeout=_WAITS,
         )
-        # Again after a kill: it goes on from what is committed.
-        apply = task(
-            task_id=airflow_failover.APPLY,
-            retries=2,
-            retry_delay=timedelta(seconds=10),
-            trigger_rule="none_failed_min_one_success",
-        )(airflow_failover.apply_failover)
-        planned = plan(**of_flow)
-        asked = ask()
-        applied = apply(**of_flow, planned=planned)
-        planned >> asked >> approve >> applied
-        asked >> applied
+        kept = _step(tasks.SNAPSHOT, tasks.take_snapshot, trigger_rule=_EITHER_WAY)(**of_flow)
+        fenced = _step(tasks.FENCE, tasks.raise_fence)(**of_flow, kept=kept)
+        applied = _step(tasks.APPLY, tasks.apply_failover)(**of_flow, kept=kept, fenced=fenced)
+        verified = _step("verify", tasks.verify_failover)(**of_flow, kept=kept)
+        report = _step("report", tasks.report_failover)(
+            **of_flow, kept=kept, applied=applied, verified=verified
+        )
+        estimate >> approve >> kept >> fenced >> applied >> verified >> report
+        estimate >> kept
     return dag
 
 

@@ -42,12 +42,16 @@ def test_nothing_is_applied_before_it_is_approved_or_said_to_be_automatic(bag: A
     dag = bag.dags["failover__sf_to_nyc"]
     arrows = {name: dag.task_dict[name].downstream_task_ids for name in dag.task_dict}
     assert arrows == {
-        "plan": {"ask", "apply"},
-        "ask": {"approve", "apply"},
-        "approve": {"apply"},
-        "apply": set(),
+        "plan": {"estimate"},
+        "estimate": {"approve", "snapshot"},
+        "approve": {"snapshot"},
+        "snapshot": {"fence", "apply", "verify", "report"},
+        "fence": {"apply"},
+        "apply": {"verify", "report"},
+        "verify": {"report"},
+        "report": set(),
     }
-    assert dag.task_dict["apply"].trigger_rule == "none_failed_min_one_success"
+    assert dag.task_dict["snapshot"].trigger_rule == "none_failed_min_one_success"
     assert dag.task_dict["approve"].task_type == "ApprovalOperator"
     assert "body" in dag.task_dict["approve"].body
 
@@ -56,7 +60,7 @@ def test_nothing_is_applied_before_it_is_approved_or_said_to_be_automatic(bag: A
     ("answers", "expected"),
     [
         ({"dry_run": False, "approve": "ask"}, "approve"),
-        ({"dry_run": False, "approve": "auto"}, "apply"),
+        ({"dry_run": False, "approve": "auto"}, "snapshot"),
         ({"dry_run": True, "approve": "auto"}, None),
     ],
 )
@@ -88,6 +92,42 @@ def test_the_form_refuses_what_is_no_answer(bag: Any, answer: dict[str, Any]) ->
         params[name] = value
 
 
+@pytest.mark.parametrize(
+    "answers", [{"approve": "ask", "dry_run": False}, {"approve": "auto", "dry_run": True}]
+)
+@pytest.mark.parametrize("chosen", [None, ["Reject"]])
+def test_no_snapshot_is_taken_that_nobody_said_yes_to(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], chosen: list[str] | None
+) -> None:
+    """Whatever was cleared or marked on the page: no cluster is asked for that."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.entrypoints import airflow_failover
+
+    told = None if chosen is None else {"chosen_options": chosen}
+    context = {"ti": SimpleNamespace(xcom_pull=lambda **_: told)}
+    monkeypatch.setattr(airflow_failover, "get_current_context", lambda: context)
+    with pytest.raises(AirflowFailException):
+        airflow_failover.take_snapshot("sf_to_nyc", "no file", answers)
+
+
+def test_a_dag_that_cant_be_paused_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from causeway.core.errors import ClusterUnreachable
+    from causeway.entrypoints import airflow_courtesy
+
+    asked: list[str] = []
+
+    def ask(_rest: object, dag_id: str, **_: object) -> bool:
+        asked.append(dag_id)
+        raise ClusterUnreachable("airflow", rule="doesn't answer")
+
+    found = SimpleNamespace(host="airflow", port=8080, schema="https", login="ops", password="secret")
+    monkeypatch.setattr(airflow_courtesy.BaseHook, "get_connection", lambda _: found)
+    monkeypatch.setattr(airflow_courtesy.AirflowRest, "is_paused", ask)
+    assert airflow_courtesy.pause_dags("f") == []
+    assert asked == ["mirror__f", "groups__f", "maintain__f"]
+
+
 def test_dags_serialise(bag: Any) -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
@@ -112,5 +152,5 @@ def test_a_form_that_is_wrong_ends_the_task_in_one_line(
         "active": "refuse",
         "clamp": False,
     }
-    with pytest.raises(AirflowFailException, match="in the future"):
+    with pytest.raises(AirflowFailException, match=r"timestamp = 2226.*in the future"):
         airflow_failover.plan_failover("sf_to_nyc", str(tmp_path / "flows.yaml"), answers)

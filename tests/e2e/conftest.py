@@ -23,6 +23,7 @@ clusters:
   sf: {connection: kafka_sf}
   nyc: {connection: kafka_nyc}
   gone: {connection: kafka_gone}
+  doomed: {connection: kafka_doomed}
 flows:
   quiet_words: {source: sf, target: nyc, topics: [quiet-words], sync.group.offsets.enabled: true,
     sync.topic.configs.enabled: false}
@@ -31,6 +32,8 @@ flows:
   storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s,
     sync.topic.configs.enabled: false}
   half_fit: {source: sf, target: nyc, topics: [fit, unfit], emit.heartbeats.enabled: true}
+  doomed: {source: doomed, target: nyc, topics: [doomed], groups: ["doomed[.].*"], lanes: 3,
+    sync.group.offsets.enabled: true}
   no_way: {source: gone, target: nyc, topics: [no-way], retries: 2, retry_delay: 1s}
 """
 
@@ -41,6 +44,12 @@ class Mirror:
     rest: AirflowRest
     source: LabCluster
     target: LabCluster
+    doomed: LabCluster
+    """Another source, to be killed; whoever wants it starts it."""
+
+    @property
+    def flows_file(self) -> Path:
+        return self.home.directory.parent / "flows.yaml"
 
     def trigger(self, flow: str, run_id: str, **params: Any) -> None:
         self.rest.unpause(f"mirror__{flow}")
@@ -86,21 +95,23 @@ def mirror(
 ) -> Iterator[Mirror]:
     source, target = (lab_clusters(name, security="SASL_SSL") for name in ("sf_secure", "nyc_secure"))
     home = prepare_home(tmp_path_factory.mktemp("e2e") / "airflow", PROJECT)
+    doomed = lab_clusters("doomed", start=False)
     flows = home.directory.parent / "flows.yaml"
     flows.write_text(FLOWS)
     environment = {
         "CAUSEWAY_FLOWS": str(flows),
         "AIRFLOW_CONN_KAFKA_SF": source.connection_json(),
         "AIRFLOW_CONN_KAFKA_NYC": target.connection_json(),
+        "AIRFLOW_CONN_KAFKA_DOOMED": doomed.connection_json(),
     }
-    rest = AirflowRest(home)
+    rest = AirflowRest.of(home)
     try:
         start_airflow(home, environment, print)
         eventually(
             lambda: sum(name.startswith("mirror__") for name in rest.dag_ids()) == FLOWS.count("topics:"),
             what=lambda: str(rest.import_errors()),
         )
-        yield Mirror(home, rest, source, target)
+        yield Mirror(home, rest, source, target, doomed)
     finally:
         stop_airflow(home.directory, print)
 

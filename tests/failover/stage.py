@@ -39,10 +39,13 @@ class FailoverStage:
     stem: str
     partitions: int = 2
     settings: Mapping[str, str] = field(default_factory=dict)
+    named: Flow | None = None
+    """A flow of some flows.yaml, with one topic of the stem's name; None: the stage makes one."""
     mirror: Mirror = field(init=False)
 
     def __post_init__(self) -> None:
-        self.mirror = Mirror(make_flow(self.stem.replace("-", "_"), self.stem), self.source, self.target)
+        flow = self.named or make_flow(self.stem.replace("-", "_"), self.stem)
+        self.mirror = Mirror(flow, self.source, self.target)
         # The records are weeks old: retention would take them in the middle of a test.
         make_topic(self.source, self.stem, self.partitions, **{"retention_ms": "-1", **self.settings})
 

@@ -1,17 +1,25 @@
-"""The failover's form and Python tasks: the same use case as `causeway failover`, with Airflow's approval.
+"""The failover's Python tasks: the same steps as `causeway failover`, each a task, with Airflow's approval.
 
-The plan's hash goes from the sheet to the apply, so what is done is what was approved or nothing. Everything
-that costs time is imported when a task runs.
+Invariants
+  a. The plan's hash goes from the sheet to the snapshot, and from there through the journal to the first
+     move: what is done is what was approved, or nothing.
+  b. A task hands on names and small facts. What is done is read from the clusters, so each task can be
+     killed, cleared and run again.
+
+Everything that costs time is imported when a task runs.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Param, get_current_context
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException
 
 from causeway.config.load import load_flows
 from causeway.entrypoints.airflow_connections import airflow_endpoint
@@ -19,119 +27,169 @@ from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 from causeway.entrypoints.run_report import report_path
 
 if TYPE_CHECKING:
-    from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.failover.sheet import Sheet
     from causeway.core.failover.wish import Wish
     from causeway.core.flow import Flow
+    from causeway.core.group_filter import FlowGroups
 
 log = logging.getLogger("causeway")
-APPROVE, APPLY = "approve", "apply"
-_MOST_CHARACTERS = 20_000
+PLAN, ESTIMATE, APPROVE, SNAPSHOT, FENCE, APPLY = "plan", "estimate", "approve", "snapshot", "fence", "apply"
+BODY = "body"
+"""XCom of `estimate`: what whoever approves reads."""
+_APPROVED = "Approve"
+_FIELDS = {"at": "timestamp"}
+"""Of the form, where they aren't called as the command line's options."""
+Facts = dict[str, Any]
 
 
-def failover_form() -> dict[str, Param]:
-    """Typed: Airflow refuses other answers before there is a run."""
-    return {
-        "timestamp": Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Fail over to",
-            description="The moment from which on groups read, with its zone. Empty: where each one stood",
-        ),
-        "safety": Param(
-            None,
-            type=["null", "string"],
-            pattern="^[0-9]{1,7}(ms|s|m|h|d)$",
-            title="Step back",
-            description="So far from the moment: 30s",
-        ),
-        "groups": _names("Groups", "Names or patterns. Empty: all of the flow"),
-        "topics": _names("Topics", "Of the source, names or patterns. Empty: all of the flow"),
-        "active": Param(
-            "refuse",
-            type="string",
-            enum=["refuse", "leave"],
-            title="Groups at work on the target",
-            description="refuse: move none at all. leave: move the others",
-        ),
-        "clamp": Param(
-            default=False,
-            type="boolean",
-            title="Clamp to the oldest record",
-            description="Where retention took the records of that moment",
-        ),
-        "approve": Param(
-            "ask",
-            type="string",
-            enum=["ask", "auto"],
-            title="Approval",
-            description="ask: somebody reads the sheet and approves. auto: for automation",
-        ),
-        "dry_run": Param(
-            default=False, type="boolean", title="Dry run", description="The sheet only; writes nothing"
-        ),
-    }
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    flow: Flow
+    selection: FlowGroups
+    source: ClusterEndpoint
+    target: ClusterEndpoint
 
 
-def _names(title: str, description: str) -> Param:
-    return Param([], type="array", items={"type": "string"}, title=title, description=description)
-
-
-def plan_failover(flow: str, flows_file: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The sheet: in the log, as a page and as JSON beside the reports of runs, and for whoever approves."""
-    from causeway.entrypoints.failover_text import sheet_text
+def plan_failover(flow: str, flows_file: str, params: Mapping[str, Any]) -> Facts:
+    """Where each group would go, by both answers; and whether an earlier run has begun it, or done it."""
+    from causeway.core.failover.journal import Status
+    from causeway.entrypoints.failover_text import moves_text
     from causeway.flows.failover.apply import look_before_failover
+    from causeway.flows.failover.stepwise import find_earlier
 
     with failing_as_airflow_does():
-        deployment, wanted, source, target = _opened(flow, flows_file)
+        on = _opened(flow, flows_file)
         wish = _wish(flow, params)
-        sheet = look_before_failover(wanted, source, target, wish, deployment.groups[flow])
-    text = sheet_text(sheet)
-    for line in text.splitlines():
-        log.info(line)
+        earlier = find_earlier(on.flow, on.target, wish)
+        if earlier is not None:
+            is_done = earlier.status is Status.DONE
+            what = "was done already: nothing to do" if is_done else f"was begun by {earlier.by}: it goes on"
+            log.info("%s: failover %s %s", flow, earlier.run, what)
+            return {"plan": earlier.plan_hash, "earlier": earlier.run, "is_done": is_done}
+        sheet = look_before_failover(on.flow, on.source, on.target, wish, on.selection, is_priced=False)
+    _say(moves_text(sheet))
+    return {"plan": sheet.plan.hash, "earlier": "", "is_done": False}
+
+
+def estimate_failover(flow: str, flows_file: str, planned: Facts, params: Mapping[str, Any]) -> str | None:
+    """The sheet: in the log, as a page and as JSON beside the reports of runs, and for whoever approves.
+
+    :returns: the task that comes next; None: none does.
+    """
+    from causeway.entrypoints.failover_markdown import resumed_markdown, sheet_markdown
+    from causeway.entrypoints.failover_text import sheet_text
+    from causeway.flows.failover.apply import look_before_failover
+    from causeway.flows.failover.stepwise import find_earlier
+
+    if planned["is_done"]:
+        log.info("%s: failover %s was done already: nothing to do", flow, planned["earlier"])
+        return None
+    with failing_as_airflow_does():
+        on = _opened(flow, flows_file)
+        wish = _wish(flow, params)
+        earlier = find_earlier(on.flow, on.target, wish)
+        if earlier is not None:
+            _hand_on(earlier.plan_hash, resumed_markdown(earlier))
+            return next_step(params)
+        sheet = look_before_failover(on.flow, on.source, on.target, wish, on.selection)
+    _say(sheet_text(sheet))
     page = _keep(sheet)
-    shown = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}\n... the rest is in {page}"
-    fenced = shown.replace("```", "'''")  # a name from a broker may hold anything
-    return {"plan": sheet.plan.hash, "page": str(page), "body": f"```\n{fenced}\n```"}
+    _hand_on(sheet.plan.hash, sheet_markdown(sheet, str(page)))
+    return next_step(params)
 
 
 def next_step(params: Mapping[str, Any]) -> str | None:
     """None: it was only a look."""
     if params["dry_run"]:
         return None
-    return APPLY if params["approve"] == "auto" else APPROVE
+    return SNAPSHOT if params["approve"] == "auto" else APPROVE
 
 
-def apply_failover(
-    flow: str, flows_file: str, planned: Mapping[str, Any], params: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Cleared and run again it goes on, or finds that all is done."""
-    from causeway.entrypoints.failover_verb import failed_over
-    from causeway.flows.failover.apply import Operator, fail_over
+def take_snapshot(flow: str, flows_file: str, params: Mapping[str, Any]) -> Facts:
+    """Nothing is written before somebody has said yes, whatever was cleared or marked on the page."""
+    from causeway.flows.failover import stepwise
+
+    _refuse_unapproved(params)
+    agreed = get_current_context()["ti"].xcom_pull(task_ids=ESTIMATE, key=PLAN)
+    with failing_as_airflow_does():
+        on = _opened(flow, flows_file)
+        run = stepwise.take_snapshot(
+            on.flow, on.source, on.target, _wish(flow, params), on.selection, plan=agreed, by=_who()
+        )
+    offsets = sum(map(len, run.shifts.values()))
+    log.info("%s: failover %s: %d offsets of %d groups kept", flow, run.run, offsets, len(run.shifts))
+    return {"run": run.run, "groups": len(run.shifts), "offsets": offsets}
+
+
+def raise_fence(flow: str, flows_file: str, kept: Facts) -> Facts:
+    from causeway.entrypoints.airflow_courtesy import pause_dags
+    from causeway.flows.failover import stepwise
 
     with failing_as_airflow_does():
-        deployment, wanted, source, target = _opened(flow, flows_file)
-        operator = Operator(
-            by=f"airflow {get_current_context()['dag_run'].run_id}",
-            consent=lambda _sheet: None,
-            say=log.info,
-            expected_plan=planned["plan"],
-        )
-        wish = _wish(flow, params)
-        done = fail_over(wanted, source, target, wish, deployment.groups[flow], operator)
-    outcome = failed_over(done)
-    for line in outcome.text.splitlines():
-        log.info(line)
-    return {name: fact for name, fact in outcome.payload.items() if name != "sheet"}
+        on = _opened(flow, flows_file)
+        stepwise.raise_fence(on.flow, on.target, kept["run"], by=_who())
+    log.info("%s: fenced, nothing can be added any more", flow)
+    return {"paused": pause_dags(flow)}
 
 
-def _opened(flow: str, flows_file: str) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
+def apply_failover(flow: str, flows_file: str, kept: Facts, fenced: Facts) -> Facts:
+    from causeway.core.errors import StalePlan
+    from causeway.entrypoints.airflow_courtesy import unpause_dags
+    from causeway.flows.failover import stepwise
+
+    with failing_as_airflow_does():
+        on = _opened(flow, flows_file)
+        try:
+            moved = stepwise.move_groups(on.flow, on.source, on.target, kept["run"], on.selection, by=_who())
+        except StalePlan:
+            unpause_dags(flow, fenced["paused"])
+            raise
+    log.info("%s: %d offsets of %d groups committed", flow, moved.offsets, kept["groups"])
+    return {"committed": moved.offsets, "left_alone": list(moved.left_alone)}
+
+
+def verify_failover(flow: str, flows_file: str, kept: Facts) -> Facts:
+    from causeway.flows.failover import stepwise
+
+    with failing_as_airflow_does():
+        on = _opened(flow, flows_file)
+        verified = stepwise.verify(on.flow, on.target, kept["run"])
+    log.info("%s: %s", flow, verified)
+    return verified.as_dict()
+
+
+def report_failover(flow: str, flows_file: str, kept: Facts, applied: Facts, verified: Facts) -> Facts:
+    """:raises AirflowFailException: something was left alone; nobody reads the log of a green run."""
+    from causeway.flows.failover import stepwise
+
+    left = applied["left_alone"]
+    with failing_as_airflow_does():
+        on = _opened(flow, flows_file)
+        run = stepwise.record(on.flow, on.target, kept["run"], {**verified, "left_alone": left}, by=_who())
+    seconds = (run.ended_ms - run.begun_ms) / 1000
+    log.info("%s: failover %s is in the journal, %.1f s after its snapshot", flow, run.run, seconds)
+    log.info("%s: fenced; back with `causeway failover %s --rollback %s`", flow, flow, run.run)
+    if left:
+        raise AirflowFailException(f"{len(left)} left alone, the others are moved: {'; '.join(left[:5])}")
+    return {**kept, **verified, "committed": applied["committed"], "seconds": seconds}
+
+
+def _refuse_unapproved(params: Mapping[str, Any]) -> None:
+    if params["dry_run"]:
+        raise AirflowFailException("this run was triggered as a dry run: trigger another one")
+    if params["approve"] == "auto":
+        return
+    answer = get_current_context()["ti"].xcom_pull(task_ids=APPROVE) or {}
+    if answer.get("chosen_options") != [_APPROVED]:
+        raise AirflowFailException("nobody has approved this run's sheet: clear `approve`, and answer it")
+
+
+def _opened(flow: str, flows_file: str) -> _Opened:
     deployment = load_flows(flows_file)
     wanted = deployment.flow(flow)
     source, target = (airflow_endpoint(deployment, alias) for alias in (wanted.source, wanted.target))
-    return deployment, wanted, source, target
+    return _Opened(wanted, deployment.groups[flow], source, target)
 
 
 def _wish(flow: str, params: Mapping[str, Any]) -> Wish:
@@ -139,19 +197,33 @@ def _wish(flow: str, params: Mapping[str, Any]) -> Wish:
 
     return read_wish(
         flow,
+        named=lambda option: _FIELDS.get(option, option),
         at=params["timestamp"] or LATEST,
         safety=params["safety"],
-        groups=params["groups"],
-        topics=params["topics"],
+        groups=params["groups"] or [],
+        topics=params["topics"] or [],
         active=params["active"],
         clamp=params["clamp"],
     )
 
 
+def _who() -> str:
+    return f"airflow {get_current_context()['dag_run'].run_id}"
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        log.info(line)
+
+
+def _hand_on(plan: str, body: str) -> None:
+    task = get_current_context()["ti"]
+    task.xcom_push(key=PLAN, value=plan)
+    task.xcom_push(key=BODY, value=body)
+
+
 def _keep(sheet: Sheet) -> Path:
     """Beside the reports of runs: `<...>.html` and `<...>.json`."""
-    import json
-
     from causeway.entrypoints.failover_page import write_page
 
     task = get_current_context()["ti"]

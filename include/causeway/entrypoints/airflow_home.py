@@ -128,7 +128,14 @@ def _secret_settings(home: AirflowHome) -> dict[str, str]:
         "AIRFLOW__CORE__FERNET_KEY": kept["fernet_key"],
         "AIRFLOW__API_AUTH__JWT_SECRET": kept["jwt_secret"],
         "AIRFLOW__API__SECRET_KEY": kept["session_key"],
+        "AIRFLOW_CONN_AIRFLOW_API": _own_connection(home),
     }
+
+
+def _own_connection(home: AirflowHome) -> str:
+    """How a task asks this Airflow for what only its page can do: a failover pauses DAGs."""
+    who = {"conn_type": "http", "login": ADMIN, "password": home.password}
+    return json.dumps({**who, "host": "127.0.0.1", "port": home.port})
 
 
 def _new_secrets() -> dict[str, str]:

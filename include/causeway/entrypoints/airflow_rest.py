@@ -1,4 +1,4 @@
-"""The few calls of Airflow's REST interface that the demo and the tests make."""
+"""The few calls of Airflow's REST interface that the demo, a failover's courtesy and the tests make."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ class AirflowRefused(CausewayError):
 
 @dataclass(slots=True)
 class AirflowRest:
-    home: AirflowHome
+    url: str
+    user: str
+    password: str = field(repr=False)
     _token: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, home: AirflowHome) -> AirflowRest:
+        return cls(home.url, ADMIN, home.password)
 
     def dag_ids(self) -> set[str]:
         return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags?limit=1000")["dags"]}
@@ -36,7 +42,14 @@ class AirflowRest:
         return [error["stack_trace"].strip().splitlines()[-1] for error in errors]
 
     def unpause(self, dag_id: str) -> None:
-        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+        self.set_paused(dag_id, is_paused=False)
+
+    def is_paused(self, dag_id: str) -> bool:
+        paused: bool = self._call("GET", f"/api/v2/dags/{dag_id}")["is_paused"]
+        return paused
+
+    def set_paused(self, dag_id: str, *, is_paused: bool) -> None:
+        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": is_paused})
 
     def trigger(self, dag_id: str, run_id: str, conf: dict[str, Any]) -> None:
         body = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
@@ -69,9 +82,23 @@ class AirflowRest:
         """As the button on the page does: the running task is killed."""
         self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": "failed"})
 
+    def clear(self, dag_id: str, run_id: str, task_ids: list[str]) -> None:
+        """These are run again, and no others."""
+        body = {"dry_run": False, "dag_run_id": run_id, "task_ids": task_ids, "only_failed": False}
+        self._call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
+
+    def asked(self, dag_id: str, run_id: str, task_id: str) -> dict[str, str]:
+        """What a human in the loop is asked: `subject` and `body`."""
+        found: dict[str, str] = self._call("GET", _question(dag_id, run_id, task_id))
+        return found
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        body = {"chosen_options": [option], "params_input": {}}
+        self._call("PATCH", _question(dag_id, run_id, task_id), body)
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         if not self._token:
-            login = {"username": ADMIN, "password": self.home.password}
+            login = {"username": self.user, "password": self.password}
             self._token = self._send("POST", "/auth/token", login)["access_token"]
         if method != "GET":
             return self._send(method, path, body)
@@ -90,7 +117,7 @@ class AirflowRest:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         data = None if body is None else json.dumps(body).encode()
-        request = Request(self.home.url + path, data, headers, method=method)  # noqa: S310 (own, http)
+        request = Request(self.url + path, data, headers, method=method)  # noqa: S310 (own, http)
         try:
             with urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 (own, http)
                 return json.load(answer)
@@ -104,9 +131,13 @@ class AirflowRest:
 
     def _unreachable(self, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(
-            "airflow", value=self.home.url, rule=f"doesn't answer: {why}", remedy="look into its logs"
+            "airflow", value=self.url, rule=f"doesn't answer: {why}", remedy="look into its logs"
         )
 
 
 def _run(dag_id: str, run_id: str) -> str:
     return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}"
+
+
+def _question(dag_id: str, run_id: str, task_id: str) -> str:
+    return f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"

@@ -71,7 +71,7 @@ def show_demo(*, records: int, follow_seconds: int) -> bool:
         tell_story(clusters.source.endpoint(), records=records, say=say)
     with step("Airflow") as say:
         home = _airflow_up(clusters.connections(deployment, flow), flows_file, say)
-        rest = AirflowRest(home)
+        rest = AirflowRest.of(home)
         _wait_for_dag(rest, say)
         rest.unpause(DAG_ID)
         _say_where(home, say)

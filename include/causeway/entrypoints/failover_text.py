@@ -27,6 +27,11 @@ def sheet_text(sheet: Sheet) -> str:
     )
 
 
+def moves_text(sheet: Sheet) -> str:
+    """The plan without its price."""
+    return "\n".join([headline(sheet), *_state(sheet), "", _moves(sheet)])
+
+
 def headline(sheet: Sheet) -> str:
     wish = sheet.plan.wish
     at = "latest" if wish.at_ms is None else rfc3339(wish.at_ms)

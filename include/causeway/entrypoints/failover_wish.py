@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pendulum.tz.local_timezone import get_local_timezone
 
@@ -27,22 +27,26 @@ def read_wish(
     topics: Sequence[str] = (),
     active: str = Active.REFUSE,
     clamp: bool = False,
+    named: Callable[[str], str] = "--{}".format,
 ) -> Wish:
-    """:raises BadInput: names the option, what it holds, the rule and the way out."""
-    at_ms = None if at == LATEST else _moment_ms(at)
+    """`named`: what an option is called where it was written.
+
+    :raises BadInput: names the option, what it holds, the rule and the way out.
+    """
+    at_ms = None if at == LATEST else _moment_ms(at, named("at"))
     if at_ms is None and safety is not None:
         raise BadInput(
-            "--safety",
+            named("safety"),
             value=safety,
             rule="steps back from a moment, and latest is each group's own place",
-            remedy="leave it out, or write --at TIME",
+            remedy=f"leave it out, or write {named('at')} TIME",
         )
     for option, patterns in (("groups", groups), ("topics", topics)):
-        _check_patterns(option, patterns)
+        _check_patterns(named(option), patterns)
     return Wish(
         flow=flow,
         at_ms=at_ms,
-        safety_ms=_safety_ms(safety),
+        safety_ms=_safety_ms(safety, named("safety")),
         groups=tuple(groups),
         topics=tuple(topics),
         active=Active(active),
@@ -50,22 +54,22 @@ def read_wish(
     )
 
 
-def _moment_ms(text: str) -> int:
+def _moment_ms(text: str, option: str) -> int:
     try:
         return parse_moment_ms(
             text, now_ms=time.time_ns() // 1_000_000, local_zone=get_local_timezone().name or "UTC"
         )
     except Refusal as refusal:
-        raise BadInput("--at", value=text[:80], rule=refusal.rule, remedy=refusal.remedy) from None
+        raise BadInput(option, value=text[:80], rule=refusal.rule, remedy=refusal.remedy) from None
 
 
-def _safety_ms(text: str | None) -> int:
+def _safety_ms(text: str | None, option: str) -> int:
     if text is None:
         return 0
     try:
         return round(parse_duration_seconds(text) * 1000)
     except Refusal as refusal:
-        raise BadInput("--safety", value=text[:40], rule=refusal.rule, remedy=refusal.remedy) from None
+        raise BadInput(option, value=text[:40], rule=refusal.rule, remedy=refusal.remedy) from None
 
 
 def _check_patterns(option: str, patterns: Sequence[str]) -> None:
@@ -73,6 +77,4 @@ def _check_patterns(option: str, patterns: Sequence[str]) -> None:
         try:
             compiled(pattern)
         except PatternError as reason:
-            raise BadInput(
-                f"--{option}", value=pattern[:80], rule=reason.rule, remedy=reason.remedy
-            ) from None
+            raise BadInput(option, value=pattern[:80], rule=reason.rule, remedy=reason.remedy) from None

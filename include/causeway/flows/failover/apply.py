@@ -60,11 +60,17 @@ class FailedOver:
 
 
 def look_before_failover(
-    flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, wish: Wish, selection: FlowGroups
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    wish: Wish,
+    selection: FlowGroups,
+    *,
+    is_priced: bool = True,
 ) -> Sheet:
     """The sheet alone. Nothing is written."""
     with open_sides(source, target) as sides, trouble_of(flow):
-        return sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+        return sides.network.run(lambda: make_sheet(flow, sides, wish, selection, is_priced=is_priced))
 
 
 def fail_over(

@@ -26,9 +26,15 @@ _NO_POSITION = "the mirror has no position of this partition"
 
 
 async def make_sheet(
-    flow: Flow, sides: Sides, wish: Wish, selection: FlowGroups, *, is_fenced: bool = False
+    flow: Flow,
+    sides: Sides,
+    wish: Wish,
+    selection: FlowGroups,
+    *,
+    is_fenced: bool = False,
+    is_priced: bool = True,
 ) -> Sheet:
-    """`is_fenced`: the plan again, to be compared; its price is on the first sheet.
+    """`is_priced`: with what would be lost, which has to be counted on the source.
 
     :raises BadInput: the wish can't be fulfilled; the message says what can.
     """
@@ -50,7 +56,7 @@ async def make_sheet(
     return Sheet(
         flow=flow.name,
         made_at_ms=sides.network.time_ms(),
-        losses=() if is_fenced else await _losses(sides, ground),
+        losses=await _losses(sides, ground) if is_priced else (),
         source_silent=sides.silent,
         fenced="" if fence is None else f"by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}",
         plan=plan,

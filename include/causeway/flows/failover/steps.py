@@ -122,7 +122,7 @@ async def record_done(flow: Flow, sides: Sides, run: str, by: str, facts: Mappin
 
 
 async def _compare(flow: Flow, sides: Sides, run: FailoverRun, selection: FlowGroups, by: str) -> None:
-    again = await make_sheet(flow, sides, run.wish, selection, is_fenced=True)
+    again = await make_sheet(flow, sides, run.wish, selection, is_fenced=True, is_priced=False)
     if again.plan.hash != run.plan_hash:
         await _give_up(flow, sides, run, by)
         raise stale_plan(flow, f"was {run.plan_hash} on the sheet and {again.plan.hash} behind the fence")
