@@ -79,6 +79,7 @@ def test_what_comes_after_the_plan(answers: dict[str, Any], expected: str | None
         {"safety": "30"},
         {"active": "kill"},
         {"dry_run": "true"},
+        {"mode": "perhaps"},
         {"groups": "billing"},
     ],
 )
@@ -151,6 +152,7 @@ def test_a_form_that_is_wrong_ends_the_task_in_one_line(
         "topics": [],
         "active": "refuse",
         "clamp": False,
+        "mode": "unplanned",
     }
     with pytest.raises(AirflowFailException, match=r"timestamp = 2226.*in the future"):
         airflow_failover.plan_failover("sf_to_nyc", str(tmp_path / "flows.yaml"), answers)

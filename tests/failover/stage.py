@@ -96,7 +96,9 @@ class FailoverStage:
         )
 
     def fail_over(self, wish: Wish, consent: Callable[[Sheet], None] = _yes, plan: str = "") -> FailedOver:
-        operator = Operator(by="a test", consent=consent, say=lambda _: None, expected_plan=plan)
+        operator = Operator(
+            by="a test", consent=consent, say=lambda _: None, expected_plan=plan, still_seconds=0.3
+        )
         endpoints = self.source.endpoint(), self.target.endpoint()
         return fail_over(self.flow, *endpoints, wish, self.rules, operator)
 

@@ -66,10 +66,10 @@ def plan_failover(flow: str, flows_file: str, params: Mapping[str, Any]) -> Fact
             is_done = earlier.status is Status.DONE
             what = "was done already: nothing to do" if is_done else f"was begun by {earlier.by}: it goes on"
             log.info("%s: failover %s %s", flow, earlier.run, what)
-            return {"plan": earlier.plan_hash, "earlier": earlier.run, "is_done": is_done}
+            return {"plan": earlier.agreement, "earlier": earlier.run, "is_done": is_done}
         sheet = look_before_failover(on.flow, on.source, on.target, wish, on.selection, is_priced=False)
     _say(moves_text(sheet))
-    return {"plan": sheet.plan.hash, "earlier": "", "is_done": False}
+    return {"plan": sheet.plan.agreement, "earlier": "", "is_done": False}
 
 
 def estimate_failover(flow: str, flows_file: str, planned: Facts, params: Mapping[str, Any]) -> str | None:
@@ -90,12 +90,12 @@ def estimate_failover(flow: str, flows_file: str, planned: Facts, params: Mappin
         wish = _wish(flow, params)
         earlier = find_earlier(on.flow, on.target, wish)
         if earlier is not None:
-            _hand_on(earlier.plan_hash, resumed_markdown(earlier))
+            _hand_on(earlier.agreement, resumed_markdown(earlier))
             return next_step(params)
         sheet = look_before_failover(on.flow, on.source, on.target, wish, on.selection)
     _say(sheet_text(sheet))
     page = _keep(sheet)
-    _hand_on(sheet.plan.hash, sheet_markdown(sheet, str(page)))
+    _hand_on(sheet.plan.agreement, sheet_markdown(sheet, str(page)))
     return next_step(params)
 
 
@@ -115,7 +115,14 @@ def take_snapshot(flow: str, flows_file: str, params: Mapping[str, Any]) -> Fact
     with failing_as_airflow_does():
         on = _opened(flow, flows_file)
         run = stepwise.take_snapshot(
-            on.flow, on.source, on.target, _wish(flow, params), on.selection, plan=agreed, by=_who()
+            on.flow,
+            on.source,
+            on.target,
+            _wish(flow, params),
+            on.selection,
+            plan=agreed,
+            by=_who(),
+            say=log.info,
         )
     offsets = sum(map(len, run.shifts.values()))
     log.info("%s: failover %s: %d offsets of %d groups kept", flow, run.run, offsets, len(run.shifts))
@@ -193,12 +200,17 @@ def _opened(flow: str, flows_file: str) -> _Opened:
 
 
 def _wish(flow: str, params: Mapping[str, Any]) -> Wish:
-    from causeway.entrypoints.failover_wish import LATEST, read_wish
+    from causeway.core.errors import BadInput
+    from causeway.entrypoints.failover_wish import LATEST, PLANNED, read_wish
 
+    at = params["timestamp"] or LATEST
+    if params["mode"] == PLANNED and at != LATEST:
+        rule = "belongs to mode unplanned: a planned failover moves each group to where it stands"
+        raise BadInput("timestamp", value=at, rule=rule, remedy="leave one of the two out")
     return read_wish(
         flow,
         named=lambda option: _FIELDS.get(option, option),
-        at=params["timestamp"] or LATEST,
+        at=PLANNED if params["mode"] == PLANNED else at,
         safety=params["safety"],
         groups=params["groups"] or [],
         topics=params["topics"] or [],

@@ -16,6 +16,7 @@ def failover_form() -> dict[str, Param]:
             description="The moment from which on groups read, with its zone: 2026-11-18T04:03:00Z. "
             "Empty: each group goes on where it was last known to stand (latest)",
         ),
+        "mode": _mode(),
         "safety": Param(
             None,
             type=["null", "string"],
@@ -49,6 +50,17 @@ def failover_form() -> dict[str, Param]:
             default=False, type="boolean", title="Dry run", description="The sheet only; writes nothing"
         ),
     }
+
+
+def _mode() -> Param:
+    return Param(
+        "unplanned",
+        type="string",
+        enum=["unplanned", "planned"],
+        title="Mode",
+        description="unplanned: the source may be gone. planned: its writers have stopped; what is left "
+        "is mirrored first, and groups go to where they stand",
+    )
 
 
 def _names(title: str, description: str) -> Param:

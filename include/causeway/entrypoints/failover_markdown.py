@@ -21,17 +21,20 @@ _MOST_CHARACTERS = 200
 def sheet_markdown(sheet: Sheet, page: str) -> str:
     """What is lost, per topic; what each group reads again or never reads."""
     source = f"**can't be asked**: {_text(sheet.source_silent)}" if sheet.source_silent else "answers"
+    is_planned = sheet.plan.wish.is_planned
+    what = "Left to copy" if is_planned else "Lost"
+    title = "Mirrored before anything moves" if is_planned else "Lost if the source doesn't come back"
     fence = _text(sheet.fenced) or "none yet; one is raised before anything moves"
     return "\n".join(
         [
-            f"**{sheet.lost} records lost, {len(sheet.plan.groups)} groups moved**",
+            f"**{sheet.lost} records {what.lower()}, {len(sheet.plan.groups)} groups moved**",
             "",
             _text(headline(sheet)),
             "",
             f"- source: {source}",
             f"- fence: {fence}",
             f"- every offset: `{page}`, and the log of the task `plan`",
-            *_section("Lost if the source doesn't come back", _LOST, _lost_rows(sheet)),
+            *_section(title, _LOST, _lost_rows(sheet)),
             *_section("What each group reads again, or skips", _GROUPS, _group_rows(sheet)),
             *_list("Left alone", _left_rows(sheet)),
             *_list("Notes", map(_text, sheet.notes)),

@@ -47,7 +47,7 @@ def page(sheet: Sheet) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style></head><body>\n"
         f"<h1>{title}</h1>\n<p>{_text(headline(sheet))}</p>\n{_summary(sheet)}{_remarks(sheet)}"
-        f"<h2>What is lost if the source doesn't come back</h2>\n{_topics(sheet)}"
+        f"<h2>{_price_title(sheet)}</h2>\n{_topics(sheet)}"
         f"<h2>What each group reads again, or skips</h2>\n{_groups(sheet)}{_moves(sheet)}</body></html>\n"
     )
 
@@ -55,11 +55,18 @@ def page(sheet: Sheet) -> str:
 def _summary(sheet: Sheet) -> str:
     source = sheet.source_silent and f"The source can't be asked: {sheet.source_silent}"
     fence = f"Fenced {sheet.fenced}" if sheet.fenced else "Not fenced yet: that comes before anything moves."
+    what = "left to copy" if sheet.plan.wish.is_planned else "lost"
     return (
-        f'<p class="big">{_figure(sheet.lost)} records lost, {len(sheet.plan.groups)} groups moved</p>\n'
+        f'<p class="big">{_figure(sheet.lost)} records {what}, {len(sheet.plan.groups)} groups moved</p>\n'
         f'<p class="{"loud" if source else "quiet"}">{_text(source or "The source answers.")}</p>\n'
         f'<p class="quiet">{_text(fence)}</p>\n'
     )
+
+
+def _price_title(sheet: Sheet) -> str:
+    if sheet.plan.wish.is_planned:
+        return "What is mirrored before anything moves"
+    return "What is lost if the source doesn't come back"
 
 
 def _topics(sheet: Sheet) -> str:

@@ -34,17 +34,23 @@ def moves_text(sheet: Sheet) -> str:
 
 def headline(sheet: Sheet) -> str:
     wish = sheet.plan.wish
-    at = "latest" if wish.at_ms is None else rfc3339(wish.at_ms)
+    latest = "where each group stands, planned" if wish.is_planned else "latest"
+    at = latest if wish.at_ms is None else rfc3339(wish.at_ms)
     back = f", {wish.safety_ms / 1000:g} s stepped back" if wish.safety_ms else ""
     return (
-        f"{sheet.flow}: failover to {at}{back}; plan {sheet.plan.hash}, made at {rfc3339(sheet.made_at_ms)}"
+        f"{sheet.flow}: failover to {at}{back}; plan {sheet.plan.agreement}, "
+        f"made at {rfc3339(sheet.made_at_ms)}"
     )
 
 
 def _state(sheet: Sheet) -> list[str]:
     source = f"can't be asked: {sheet.source_silent}" if sheet.source_silent else "answers"
     lines = [f"source: {one_line(source)}"]
-    if not sheet.source_silent:
+    if sheet.plan.wish.is_planned:
+        lines.append(
+            "planned: once nobody writes there any more, what is left is mirrored, and nothing is lost"
+        )
+    elif not sheet.source_silent:
         lines.append(
             "source: if writers still write there, what they write from now on isn't in these numbers"
         )
@@ -54,7 +60,8 @@ def _state(sheet: Sheet) -> list[str]:
 
 
 def _topics(sheet: Sheet) -> str:
-    headers = ("TOPIC", "PARTITIONS", "RECORDS LOST", "BYTES LOST", "SECONDS LOST", "MIRRORED UNTIL")
+    what = "LEFT TO COPY" if sheet.plan.wish.is_planned else "LOST"
+    headers = ("TOPIC", "PARTITIONS", f"RECORDS {what}", f"BYTES {what}", f"SECONDS {what}", "MIRRORED UNTIL")
     rows = [
         (
             topic.topic,

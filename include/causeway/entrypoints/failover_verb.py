@@ -24,16 +24,7 @@ def add_failover(add: Any) -> None:
     failover = add(
         "failover", failover_flow, "move consumer groups to the target; shows the price first, and asks"
     )
-    what = failover.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "--at",
-        metavar="TIME",
-        help="2026-11-18T04:03:00Z, or with a zone's name: the first record that isn't earlier; "
-        "or latest: each group where it was last known to stand",
-    )
-    what.add_argument(
-        "--rollback", metavar="RUN", help="take that failover back; lifts the fence that it raised"
-    )
+    _add_what(failover.add_mutually_exclusive_group(required=True))
     failover.add_argument(
         "--groups", nargs="+", metavar="NAME", default=[], help="names or patterns (default: all)"
     )
@@ -54,10 +45,34 @@ def add_failover(add: Any) -> None:
     failover.add_argument(
         "--clamp", choices=("earliest",), help="begin with the oldest record where that moment's are gone"
     )
+    failover.add_argument(
+        "--still",
+        metavar="TIME",
+        default="10s",
+        help="with --planned: how long nothing may be written to the source (default: 10s)",
+    )
     failover.add_argument("--dry-run", action="store_true", help="the sheet only; writes nothing")
     failover.add_argument("--plan", metavar="HASH", default="", help="only if the plan is still this one")
     failover.add_argument("--yes", action="store_true", help="don't ask")
     failover.add_argument("--html", metavar="FILE", help="write the sheet there too, as a page")
+
+
+def _add_what(what: Any) -> None:
+    what.add_argument(
+        "--at",
+        metavar="TIME",
+        help="2026-11-18T04:03:00Z, or with a zone's name: the first record that isn't earlier; "
+        "or latest: each group where it was last known to stand",
+    )
+    what.add_argument(
+        "--planned",
+        action="store_true",
+        help="the source lives and its writers have stopped: mirror what is left, then move each group to "
+        "where it stands",
+    )
+    what.add_argument(
+        "--rollback", metavar="RUN", help="take that failover back; lifts the fence that it raised"
+    )
 
 
 def failover_flow(request: Request) -> Outcome:
@@ -68,8 +83,10 @@ def failover_flow(request: Request) -> Outcome:
     if options.dry_run:
         return _dry_run(request, wish)
     from causeway.entrypoints.failover_text import sheet_text
+    from causeway.entrypoints.failover_wish import seconds_given
     from causeway.flows.failover.apply import Operator, fail_over
 
+    still_seconds = seconds_given("--still", options.still)
     deployment, flow, source, target = opened(request)
 
     def consent(sheet: Sheet) -> None:
@@ -83,7 +100,13 @@ def failover_flow(request: Request) -> Outcome:
         target,
         wish,
         deployment.groups[flow.name],
-        Operator(by=who(), consent=consent, say=request.progress, expected_plan=options.plan),
+        Operator(
+            by=who(),
+            consent=consent,
+            say=request.progress,
+            expected_plan=options.plan,
+            still_seconds=still_seconds,
+        ),
     )
     return failed_over(done)
 
@@ -103,13 +126,13 @@ def _dry_run(request: Request, wish: Wish) -> Outcome:
 
 
 def _wish(request: Request) -> Wish:
-    from causeway.entrypoints.failover_wish import read_wish
+    from causeway.entrypoints.failover_wish import PLANNED, read_wish
     from causeway.entrypoints.verbs import deployment_of
 
     options = request.options
     return read_wish(
         deployment_of(request).flow(options.flow).name,
-        at=options.at,
+        at=PLANNED if options.planned else options.at,
         safety=options.safety,
         groups=options.groups,
         topics=options.topics,

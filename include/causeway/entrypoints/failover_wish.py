@@ -11,11 +11,11 @@ from causeway.config.moments import parse_moment_ms
 from causeway.config.refusal import Refusal
 from causeway.config.units import parse_duration_seconds
 from causeway.core.errors import BadInput
-from causeway.core.failover.wish import Active, Wish
+from causeway.core.failover.wish import Active, Mode, Wish
 from causeway.core.pattern import compiled
 from causeway.core.pattern_syntax import PatternError
 
-LATEST = "latest"
+LATEST, PLANNED = "latest", "planned"
 
 
 def read_wish(
@@ -29,11 +29,11 @@ def read_wish(
     clamp: bool = False,
     named: Callable[[str], str] = "--{}".format,
 ) -> Wish:
-    """`named`: what an option is called where it was written.
+    """`at` is a moment, `latest`, or `planned`. `named`: what an option is called where it was written.
 
     :raises BadInput: names the option, what it holds, the rule and the way out.
     """
-    at_ms = None if at == LATEST else _moment_ms(at, named("at"))
+    at_ms = None if at in (LATEST, PLANNED) else _moment_ms(at, named("at"))
     if at_ms is None and safety is not None:
         raise BadInput(
             named("safety"),
@@ -51,6 +51,7 @@ def read_wish(
         topics=tuple(topics),
         active=Active(active),
         clamp=clamp,
+        mode=Mode.PLANNED if at == PLANNED else Mode.UNPLANNED,
     )
 
 
@@ -64,10 +65,13 @@ def _moment_ms(text: str, option: str) -> int:
 
 
 def _safety_ms(text: str | None, option: str) -> int:
-    if text is None:
-        return 0
+    return 0 if text is None else round(seconds_given(option, text) * 1000)
+
+
+def seconds_given(option: str, text: str) -> float:
+    """:raises BadInput: no duration."""
     try:
-        return round(parse_duration_seconds(text) * 1000)
+        return parse_duration_seconds(text)
     except Refusal as refusal:
         raise BadInput(option, value=text[:40], rule=refusal.rule, remedy=refusal.remedy) from None
 

@@ -18,7 +18,7 @@ from causeway.core.failover.plan import (
     mirrored_between,
     plan_failover,
 )
-from causeway.core.failover.wish import Active, Wish, parse_wish
+from causeway.core.failover.wish import Active, Mode, Wish, parse_wish
 from causeway.core.group_sync import Committed
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.offset_map import Run
@@ -190,3 +190,19 @@ def test_a_wish_comes_back_as_it_was() -> None:
     assert wish.moment_ms == 2
     assert wish.key == replace(wish, groups=("b", "a")).key
     assert wish.key != replace(wish, safety_ms=4).key
+
+
+def test_a_planned_failover_agrees_to_groups_and_their_offsets_follow() -> None:
+    wish = replace(LATEST, mode=Mode.PLANNED)
+    sheet, later = (planned(wish, group(known={P0: known(at)})) for at in (45, 46))
+    assert sheet.hash != later.hash
+    assert sheet.agreement == later.agreement
+    assert sheet.agreement != planned(wish, group("other", known={P0: known(45)})).agreement
+    unplanned = planned(LATEST, group(known={P0: known(45)}))
+    assert unplanned.agreement == unplanned.hash
+
+
+def test_a_wish_of_an_older_journal_was_no_planned_one() -> None:
+    fields = {name: value for name, value in LATEST.as_dict().items() if name != "mode"}
+    assert parse_wish(fields) == LATEST
+    assert parse_wish(replace(LATEST, mode=Mode.PLANNED).as_dict()).is_planned

@@ -54,6 +54,8 @@ def test_what_was_typed_becomes_a_wish(request_of) -> None:
     assert wish.moment_ms == wish.at_ms - 30_000
     assert wish.groups == ("billing", "audit.*")
     assert _wish(request_of("--at", "latest")).at_ms is None
+    planned = _wish(request_of("--planned"))
+    assert (planned.at_ms, planned.is_planned) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,8 @@ def test_what_was_typed_becomes_a_wish(request_of) -> None:
         (["--at", "latest", "--groups", "a("], "--groups"),
         (["--at", "latest", "--active", "kill"], "active"),
         (["--at", "latest", "--rollback", "x"], "not allowed"),
+        (["--at", "latest", "--planned"], "not allowed"),
+        (["--planned", "--safety", "30s"], "latest is each group's own place"),
     ],
 )
 def test_what_is_refused_before_any_cluster_is_asked(request_of, arguments: list[str], why: str) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from causeway.core.errors import ProtocolFault
-from causeway.core.failover.plan import FailoverPlan, Move
+from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TargetOffset, TopicPartition
@@ -67,6 +67,10 @@ class FailoverRun:
     """Behind the fence the plan was found to be the one that somebody said yes to."""
     ended_ms: int = 0
     facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def agreement(self) -> str:
+        return agreement_of(self.wish, self.shifts, self.plan_hash)
 
     @property
     def fence_words(self) -> str:

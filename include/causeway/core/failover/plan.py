@@ -106,11 +106,25 @@ class FailoverPlan:
         return tuple(sorted({move.group for move in self.moves}))
 
     @property
+    def agreement(self) -> str:
+        """What somebody says yes to."""
+        return agreement_of(self.wish, self.groups, self.hash)
+
+    @property
     def hash(self) -> str:
         ids = sorted((name, topic_id.hex) for name, topic_id in self.topic_ids.items())
         left = [(each.group, str(each.target), each.why) for each in self.left_alone]
-        said = [self.wish.key, ids, [_said(move) for move in self.moves], left]
-        return sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()[:_HASH_CHARACTERS]
+        return _digest([self.wish.key, ids, [_said(move) for move in self.moves], left])
+
+
+def agreement_of(wish: Wish, groups: Iterable[str], plan_hash: str) -> str:
+    """Of a planned failover which groups go: their offsets follow from where they stand when the last record
+    is mirrored, and that isn't yet."""
+    return _digest([wish.key, sorted(groups)]) if wish.is_planned else plan_hash
+
+
+def _digest(said: list[object]) -> str:
+    return sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()[:_HASH_CHARACTERS]
 
 
 def _said(move: Move) -> list[object]:

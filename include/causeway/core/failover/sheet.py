@@ -94,7 +94,8 @@ class Sheet:
         return {
             "v": SHEET_VERSION,
             "flow": self.flow,
-            "plan": self.plan.hash,
+            "plan": self.plan.agreement,
+            "mode": str(wish.mode),
             "made_at": rfc3339(self.made_at_ms),
             "at": "latest" if wish.at_ms is None else rfc3339(wish.at_ms),
             "moment_ms": wish.moment_ms,

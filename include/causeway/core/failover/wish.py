@@ -19,6 +19,13 @@ class Active(StrEnum):
     """The others are moved."""
 
 
+class Mode(StrEnum):
+    UNPLANNED = "unplanned"
+    """The source may be gone; what it didn't give is lost."""
+    PLANNED = "planned"
+    """The source is alive: its writers have stopped, and everything is mirrored before any group moves."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     flow: str
@@ -33,6 +40,11 @@ class Wish:
     active: Active = Active.REFUSE
     clamp: bool = False
     """Begin with the oldest record there is where records of that moment are gone."""
+    mode: Mode = Mode.UNPLANNED
+
+    @property
+    def is_planned(self) -> bool:
+        return self.mode is not Mode.UNPLANNED
 
     @property
     def moment_ms(self) -> int | None:
@@ -57,6 +69,7 @@ class Wish:
             "topics": sorted(self.topics),
             "active": str(self.active),
             "clamp": self.clamp,
+            "mode": str(self.mode),
         }
 
 
@@ -73,6 +86,7 @@ def parse_wish(fields: object) -> Wish:
             topics=tuple(map(str, fields["topics"])),
             active=Active(fields["active"]),
             clamp=bool(fields["clamp"]),
+            mode=Mode(fields.get("mode", Mode.UNPLANNED)),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as cause:
         raise ProtocolFault(

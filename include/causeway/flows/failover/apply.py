@@ -17,6 +17,7 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.flows.failover.checking import Verified, verify_run
 from causeway.flows.failover.look import make_sheet
+from causeway.flows.failover.planned import STILL_SECONDS, Switch
 from causeway.flows.failover.sides import Sides, open_sides, trouble_of
 from causeway.flows.failover.steps import (
     Moved,
@@ -41,7 +42,8 @@ class Operator:
     consent: Consent
     say: Say
     expected_plan: str = ""
-    """The hash of the plan that was agreed to; empty: whatever the sheet shows."""
+    """The plan that was agreed to; empty: whatever the sheet shows."""
+    still_seconds: float = STILL_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,11 @@ def fail_over(
         run = sides.network.run(lambda: earlier_run(flow, sides, wish))
         if run is None:
             sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+            _agree(flow, sheet, operator)
+            if wish.is_planned:
+                still, by, say = operator.still_seconds, operator.by, operator.say
+                switch = Switch(flow, source, target, selection, by, say, still_seconds=still)
+                sheet = switch.bring_to_its_end(sides, sheet)
             run = _begin(flow, sides, sheet, operator)
         elif run.status is Status.BEGUN:
             operator.say(f"{flow.name}: going on with failover {run.run}, begun by {run.by}")
@@ -94,11 +101,15 @@ def fail_over(
         return sides.network.run(lambda: _finish(flow, sides, begun, sheet, selection, operator))
 
 
+def _agree(flow: Flow, sheet: Sheet, operator: Operator) -> None:
+    agreed, asked_for = sheet.plan.agreement, operator.expected_plan
+    if asked_for not in ("", agreed):
+        raise stale_plan(flow, f"it is {agreed} now, and {asked_for} was asked for")
+    operator.consent(sheet)
+
+
 def _begin(flow: Flow, sides: Sides, sheet: Sheet, operator: Operator) -> FailoverRun:
     plan = sheet.plan
-    if operator.expected_plan not in ("", plan.hash):
-        raise stale_plan(flow, f"it is {plan.hash} now, and {operator.expected_plan} was asked for")
-    operator.consent(sheet)
     run = sides.network.run(lambda: keep_offsets(flow, sides, plan, operator.by))
     operator.say(f"{flow.name}: failover {run.run}: offsets of {len(plan.groups)} groups kept")
     return run

@@ -29,6 +29,7 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Refused
+from causeway.flows.failover.drain import left_behind
 from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
 from causeway.flows.failover.look import make_sheet
 from causeway.flows.failover.sides import Sides, held_by
@@ -126,6 +127,9 @@ async def _compare(flow: Flow, sides: Sides, run: FailoverRun, selection: FlowGr
     if again.plan.hash != run.plan_hash:
         await _give_up(flow, sides, run, by)
         raise stale_plan(flow, f"was {run.plan_hash} on the sheet and {again.plan.hash} behind the fence")
+    if behind := await left_behind(flow, sides) if run.wish.is_planned else ():
+        await _give_up(flow, sides, run, by)
+        raise stale_plan(flow, f"has {len(behind)} partitions that were written to since: {behind[0]}")
     await write_journal(sides, [agreed_record(flow.name, run.run, by=by, at_ms=sides.network.time_ms())])
 
 

@@ -16,6 +16,7 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.flows.failover.checking import Verified, verify_run
 from causeway.flows.failover.look import make_sheet
+from causeway.flows.failover.planned import Switch
 from causeway.flows.failover.sides import Sides, open_sides, open_target_side, trouble_of
 from causeway.flows.failover.steps import (
     Moved,
@@ -27,6 +28,7 @@ from causeway.flows.failover.steps import (
     record_done,
     stale_plan,
 )
+from causeway.flows.ownership import Say
 
 
 def find_earlier(flow: Flow, target: ClusterEndpoint, wish: Wish) -> FailoverRun | None:
@@ -44,23 +46,23 @@ def take_snapshot(
     *,
     plan: str,
     by: str,
+    say: Say,
 ) -> FailoverRun:
-    """Of the plan with this hash, and of no other.
+    """Of the plan that was agreed to, and of no other; of a planned failover behind its last record.
 
     :raises StalePlan: it is another one by now; nothing was written.
     """
-
-    async def snapshot(sides: Sides) -> FailoverRun:
-        run = await earlier_run(flow, sides, wish)
-        if run is not None:
-            _refuse_other(flow, run.plan_hash, plan)
-            return run
-        made = (await make_sheet(flow, sides, wish, selection)).plan
-        _refuse_other(flow, made.hash, plan)
-        return await keep_offsets(flow, sides, made, by)
-
     with open_sides(source, target) as sides, trouble_of(flow):
-        return sides.network.run(lambda: snapshot(sides))
+        run = sides.network.run(lambda: earlier_run(flow, sides, wish))
+        if run is not None:
+            _refuse_other(flow, run.agreement, plan)
+            return run
+        sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+        _refuse_other(flow, sheet.plan.agreement, plan)
+        if wish.is_planned:
+            sheet = Switch(flow, source, target, selection, by, say).bring_to_its_end(sides, sheet)
+        made = sheet.plan
+        return sides.network.run(lambda: keep_offsets(flow, sides, made, by))
 
 
 def raise_fence(flow: Flow, target: ClusterEndpoint, run: str, *, by: str) -> None:

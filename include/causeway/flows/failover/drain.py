@@ -1,0 +1,176 @@
+"""A planned failover: prove that nobody writes any more, then mirror what is left, to the last record.
+
+Nothing of it has to be remembered: killed anywhere and run again, it is simply made again. What counts is the
+proof behind the fence, where neither side can move on unseen: each position stands at its source's end.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput
+from causeway.core.failover.plan import FailoverPlan
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.group_filter import FlowGroups
+from causeway.core.identity import TopicPartition
+from causeway.core.naming import is_heartbeats
+from causeway.core.ports import LogEnd, Unreachable
+from causeway.core.position import Position
+from causeway.core.report import RunReport
+from causeway.flows.by_hand import at_both_clusters
+from causeway.flows.clusters import Clusters
+from causeway.flows.copy import RunOptions, copy_flow
+from causeway.flows.failover.sides import Sides
+from causeway.flows.groups.run import sync_groups
+from causeway.flows.lane_worker import LaneWorker
+from causeway.flows.ownership import Holder, Say
+from causeway.flows.planning import survey_topics
+
+_LOOK_EVERY_SECONDS = 1.0
+_NAMED_AT_MOST = 5
+Ends = dict[TopicPartition, int]
+
+
+def drain(
+    flow: Flow,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    selection: FlowGroups,
+    *,
+    still_seconds: float,
+    by: str,
+    say: Say,
+) -> None:
+    """:raises BadInput: somebody still writes, or something can't be mirrored; no group has been moved."""
+    with at_both_clusters(flow, source, target, f"failover of {flow.name}") as (clusters, state):
+        ends = clusters.network.run(lambda: prove_still(flow, clusters, state, still_seconds))
+    quiet = f"{len(ends)} partitions of {flow.source} stood still for {still_seconds:g} s"
+    say(f"{flow.name}: nobody writes: {quiet}")
+    report = copy_what_is_left(flow, source, target, by=by, say=say)
+    say(f"{flow.name}: {report.records:,} records were left to copy; lag {report.lag}")
+    if not selection.is_off:
+        sync_groups(flow, selection, source, target, say, writes=True)
+
+
+async def prove_still(flow: Flow, clusters: Clusters, state: FlowState, seconds: float) -> Ends:
+    """The ends of all that the flow mirrors, after watching them so long.
+
+    :raises BadInput: some moved, or a transaction is open on them; names the topics.
+    """
+    landscape = await survey_topics(flow, clusters.source, clusters.target, state)
+    partitions = [
+        TopicPartition(topic.source, p)
+        for topic in landscape.topics.mirrored
+        if not is_heartbeats(topic.source)
+        for p in range(topic.partitions)
+    ]
+    first = await _ends(clusters.source, partitions, READ_UNCOMMITTED)
+    deadline = clusters.network.monotonic() + seconds
+    while (left := deadline - clusters.network.monotonic()) > 0:
+        await clusters.network.sleep(min(left, _LOOK_EVERY_SECONDS))
+        now = await _ends(clusters.source, partitions, READ_UNCOMMITTED)
+        moved = {tp.topic for tp in partitions if now[tp] != first[tp]}
+        if moved:
+            raise _refusal(flow, moved, "are still written to", "stop their writers, then run it again")
+    stable = await _ends(clusters.source, partitions, READ_COMMITTED)
+    if undecided := {tp.topic for tp in partitions if stable[tp] != first[tp]}:
+        remedy = "let its producer end it, or abort it with kafka-transactions.sh, then run it again"
+        raise _refusal(flow, undecided, "have an open transaction", remedy)
+    return first
+
+
+def _refusal(flow: Flow, topics: set[str], rule: str, remedy: str) -> BadInput:
+    names = sorted(topics)
+    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+    named = ", ".join(names[:_NAMED_AT_MOST]) + more
+    return BadInput(f"topics of {flow.source}", value=named, rule=rule, remedy=remedy)
+
+
+async def _ends(reader: WireLogReader, partitions: list[TopicPartition], isolation: int) -> Ends:
+    found = await reader.list_offsets(dict.fromkeys(partitions, LATEST), isolation=isolation)
+    ends: Ends = {}
+    for tp, end in found.items():
+        if not isinstance(end, LogEnd):
+            raise Unreachable(f"end of {tp}: {end}")
+        ends[tp] = end.offset
+    return ends
+
+
+def copy_what_is_left(
+    flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, *, by: str, say: Say
+) -> RunReport:
+    """A run of the mirror in this process: what is left is little, and Spark may not be at hand. Takes over.
+
+    :raises BadInput: something stands still; names it, with its lag.
+    """
+    worker = LaneWorker(source, target)
+    holder = Holder(name=by, run_id=f"{by} {uuid4().hex}")
+    options = RunOptions(holder=holder, run_for_seconds=None, take_over=True)
+    try:
+        report = copy_flow(
+            flow, source, target, lambda tasks: [worker.run(task) for task in tasks], options, say
+        )
+    finally:
+        worker.close()
+    if report.parked or report.lag:
+        behind = [f"{p.source} (lag {p.lag:,})" for p in report.partitions.values() if p.parked or p.lag]
+        raise BadInput(
+            f"mirror of {flow.name}",
+            value=", ".join(behind[:_NAMED_AT_MOST]),
+            rule=f"can't be brought to its end: lag {report.lag:,}, {len(report.parked)} partitions parked",
+            remedy=f"`causeway status {flow.name}` says why, and the way out of each; no group was moved",
+        )
+    return report
+
+
+async def left_behind(flow: Flow, sides: Sides) -> tuple[str, ...]:
+    """Behind the fence: what the source has and the mirror will never get; nothing of it is final."""
+    state = await sides.target.flow_state(flow.name)
+    found = await sides.of_source(lambda reader: _left_behind(flow, sides, reader, state))
+    return (f"{flow.source} can't be asked: {sides.silent}",) if found is None else found
+
+
+async def _left_behind(flow: Flow, sides: Sides, reader: WireLogReader, state: FlowState) -> tuple[str, ...]:
+    pairs = {name: pair for name, pair in state.pairs.items() if not is_heartbeats(pair.source_topic)}
+    topics = await reader.wire.topics(sorted({pair.source_topic for pair in pairs.values()}))
+    source_of = {
+        TopicPartition(name, p): TopicPartition(pair.source_topic, p)
+        for name, pair in pairs.items()
+        for p in topics[pair.source_topic].leaders
+    }
+    ends = await _ends(reader, list(source_of.values()), READ_UNCOMMITTED)
+    starts = await reader.log_starts(list(source_of.values()))
+    positions = await sides.target.positions(flow.group, list(source_of), stable=True, marked=True)
+    behind: list[str] = []
+    for tp, origin in source_of.items():
+        position = positions[tp]
+        reached = position.source_next if isinstance(position, Position) else starts[origin]
+        if reached != ends[origin]:
+            behind.append(f"{origin} ends at {ends[origin]:,} and is mirrored to {reached}")
+    return tuple(sorted(behind))
+
+
+async def refuse_readers(flow: Flow, sides: Sides, plan: FailoverPlan) -> None:
+    """A consumer that goes on reading the source moves its group on behind the failover's back.
+
+    :raises BadInput: one is at work there, or the source can't be asked.
+    """
+    listed = await sides.of_source(lambda reader: ConsumerGroups(reader.wire).listed())
+    if listed is None:
+        raise BadInput(
+            f"planned failover of {flow.name}",
+            rule=f"needs the source, which can't be asked: {sides.silent}",
+            remedy=f"`causeway failover {flow.name} --at latest` is for a source that is gone",
+        )
+    active = [group for group in plan.groups if group in listed and listed[group].is_active]
+    if active:
+        raise BadInput(
+            f"consumer groups with members on {flow.source}",
+            value=", ".join(active[:_NAMED_AT_MOST]),
+            rule="would go on there",
+            remedy="stop their consumers, then run it again; --groups moves only those that you name",
+        )

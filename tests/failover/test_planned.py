@@ -1,0 +1,202 @@
+"""A planned failover on real brokers: nobody writes, nothing is left, every group goes on exactly."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from causeway.core.errors import BadInput, FlowFenced, StalePlan
+from causeway.core.failover.sheet import Sheet
+from causeway.core.failover.wish import Mode, Wish
+from causeway.flows.failover import apply, steps
+from causeway.flows.look import look_at_flow
+from tests.failover.conftest import MakeStage
+from tests.failover.stage import BASE_MS, FailoverStage
+from tests.integration.inline_flow import delete_records
+
+pytestmark = pytest.mark.integration
+RECORDS, LEFT = 120, 35
+STOOD = {"ahead": {0: RECORDS + 20, 1: RECORDS + LEFT}, "middle": {0: 50, 1: 70}, "behind": {0: 5}}
+
+
+@pytest.fixture
+def alive(stage: MakeStage) -> FailoverStage:
+    """Two partitions, mirrored but for the last records; groups that stand anywhere."""
+    made = stage()
+    for first, count in ((0, RECORDS), (RECORDS, LEFT)):
+        for partition in (0, 1):
+            made.write([BASE_MS + n for n in range(first, first + count)], partition)
+        if first == 0:
+            made.run()
+    for name, offsets in STOOD.items():
+        made.commit(name, offsets)
+    return made
+
+
+def planned(stage: FailoverStage, **more: Any) -> Wish:
+    return stage.wish(None, mode=Mode.PLANNED, **more)
+
+
+def exact(stage: FailoverStage) -> dict[str, dict[int, int]]:
+    """Where each group belongs: on the record that it would have read next."""
+    expected: dict[str, dict[int, int]] = {}
+    for name, offsets in STOOD.items():
+        for partition, stood in offsets.items():
+            here = [offset for _, offset, _, _ in stage.mirrored_records(partition)]
+            at = here[stood] if stood < len(here) else here[-1] + 1
+            expected.setdefault(name, {})[partition] = at
+    return expected
+
+
+def held(stage: FailoverStage) -> dict[str, dict[int, int]]:
+    return {name: stage.there(name) for name in STOOD}
+
+
+def fence_of(stage: FailoverStage) -> str | None:
+    state = look_at_flow(stage.flow, stage.source.endpoint(), stage.target.endpoint()).state
+    return None if state.fence is None else state.fence.because
+
+
+def values(stage: FailoverStage, *, mirrored: bool) -> list[tuple[int, int, str]]:
+    cluster, topic = (stage.target, stage.mirrored) if mirrored else (stage.source, stage.stem)
+    return [(p, time_ms, value) for p, _, time_ms, value in sorted(stage.seen(cluster, topic))]
+
+
+def test_what_is_left_is_mirrored_and_every_group_goes_on_exactly(alive: FailoverStage) -> None:
+    agreed, seen = alive.sheet(planned(alive)).plan.agreement, list[Sheet]()
+
+    done = alive.fail_over(planned(alive), consent=seen.append, plan=agreed)
+
+    assert values(alive, mirrored=True) == values(alive, mirrored=False)
+    assert held(alive) == exact(alive)
+    assert done.verified.as_planned == done.verified.offsets == 5
+    assert done.sheet is not None
+    assert (seen[0].lost.number, done.sheet.lost.number) == (2 * LEFT, 0)
+    assert {(str(group.rereads), str(group.skips)) for group in done.sheet.groups} == {("0", "0")}
+    assert alive.fail_over(planned(alive)).was_done
+    with pytest.raises(FlowFenced, match=done.run):
+        alive.run()
+
+
+def test_a_writer_an_open_transaction_and_a_reader_are_refused_by_name(alive: FailoverStage) -> None:
+    settings = alive.source.endpoint().settings
+    producer = Producer({**settings, "transactional.id": alive.stem, "linger.ms": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+
+    def one_more(_sheet: Sheet) -> None:
+        producer.produce(alive.stem, b"more", partition=0)
+        producer.flush(30)
+
+    with pytest.raises(BadInput, match=f"{alive.stem}: have an open transaction"):
+        alive.fail_over(planned(alive), consent=one_more)
+    producer.commit_transaction(30)
+
+    from causeway.flows.failover import drain
+
+    plain, real = Producer({**settings, "linger.ms": 0}), drain._ends
+
+    async def while_somebody_writes(*arguments: Any) -> Any:
+        found = await real(*arguments)
+        plain.produce(alive.stem, b"still here", partition=1)
+        plain.flush(30)
+        return found
+
+    with pytest.MonkeyPatch.context() as writing:
+        writing.setattr(drain, "_ends", while_somebody_writes)
+        with pytest.raises(BadInput, match=f"{alive.stem}: are still written to"):
+            alive.fail_over(planned(alive))
+
+    consumer = Consumer({**settings, "group.id": alive.group("middle"), "enable.auto.commit": False})
+    try:
+        consumer.subscribe([alive.stem])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        with pytest.raises(BadInput, match=alive.group("middle")):
+            alive.fail_over(planned(alive))
+    finally:
+        consumer.close()
+    assert (fence_of(alive), held(alive)) == (None, {name: {} for name in STOOD})
+
+
+def test_what_stands_still_is_refused_with_its_lag(alive: FailoverStage) -> None:
+    delete_records(alive.source, alive.stem, RECORDS + 3)
+    with pytest.raises(BadInput, match=f"{alive.stem}-0 .lag .*1 partitions parked"):
+        alive.fail_over(planned(alive))
+    assert (fence_of(alive), held(alive)) == (None, {name: {} for name in STOOD})
+
+
+def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
+    alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = apply.drain
+
+    def and_then_somebody_writes(*arguments: Any, **named: Any) -> None:
+        real(*arguments, **named)
+        alive.write([BASE_MS])
+
+    monkeypatch.setattr(apply, "drain", and_then_somebody_writes)
+    with pytest.raises(StalePlan, match=f"{alive.stem}-0 ends at {RECORDS + LEFT + 1}"):
+        alive.fail_over(planned(alive))
+    assert fence_of(alive) is None
+    assert held(alive) == exact(alive), "by the last group sync, which is no failover"
+
+
+class Killed(BaseException):
+    """Nothing that any code here could catch."""
+
+
+def _dies_after(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def later(*arguments: Any, **named: Any) -> Any:
+        await function(*arguments, **named)
+        raise Killed
+
+    def now(*arguments: Any, **named: Any) -> Any:
+        function(*arguments, **named)
+        raise Killed
+
+    return later if inspect.iscoroutinefunction(function) else now
+
+
+STEPS = [
+    (apply, "drain"),
+    (steps, "create_journal"),
+    (steps, "write_journal"),
+    (apply, "close_flow"),
+    (steps, "_compare"),
+    (steps, "_move"),
+    (apply, "verify_run"),
+]
+
+
+@pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
+def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
+    alive: FailoverStage, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+) -> None:
+    with monkeypatch.context() as dying:
+        dying.setattr(module, step, _dies_after(getattr(module, step)))
+        with pytest.raises(Killed):
+            alive.fail_over(planned(alive))
+    alive.fail_over(planned(alive))
+    assert values(alive, mirrored=True) == values(alive, mirrored=False)
+    assert held(alive) == exact(alive)
+    assert alive.fail_over(planned(alive)).was_done
+
+
+def test_killed_behind_the_fence_and_written_to_since_it_is_given_up(
+    alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as dying:
+        dying.setattr(apply, "close_flow", _dies_after(apply.close_flow))
+        with pytest.raises(Killed):
+            alive.fail_over(planned(alive))
+    alive.write([BASE_MS])
+    with pytest.raises(StalePlan, match="1 partitions that were written to"):
+        alive.fail_over(planned(alive))
+    assert fence_of(alive) is None
+    assert alive.fail_over(planned(alive)).verified.as_planned == 5
+    assert values(alive, mirrored=True) == values(alive, mirrored=False)
