@@ -14,6 +14,7 @@ FLOWS_TOPIC = "causeway-flows.internal"
 HEARTBEATS_TOPIC = "heartbeats"
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _REFERENCE = re.compile(r"\$(?:([0-9])|\{([0-9]{1,2})\})", re.ASCII)
+_MIRROR_MAKERS = re.compile(r".*([._-]+)checkpoints\1internal|mm2.*[._-]internal")
 
 
 class NamingPolicy(Protocol):
@@ -153,8 +154,13 @@ def is_heartbeats(topic: str, separator: str = ".") -> bool:
 
 
 def is_internal(topic: str) -> bool:
-    """Names that never cross, whatever the filter says: Kafka's own, Connect's, MirrorMaker 2's and ours."""
-    return topic.startswith(("__", ".")) or topic.endswith(("-internal", ".internal"))
+    """Names that never cross, whatever the filter says: Kafka's own, Connect's, MirrorMaker 2's and ours.
+
+    MirrorMaker 2's with every separator: other flows than this one may have written them.
+    """
+    if topic.startswith(("__", ".")) or topic.endswith(("-internal", ".internal")):
+        return True
+    return bool(_MIRROR_MAKERS.fullmatch(topic))
 
 
 def is_legal(topic: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from causeway.core.errors import UnknownName
 from causeway.core.flow import CopyLimits, Flow, Start, Upkeep
+from causeway.core.mirror_maker_records import checkpoints_topic, offset_syncs_topic
 from causeway.core.naming import (
     IdentityNaming,
     NamingPolicy,
@@ -113,6 +114,30 @@ def test_what_a_rule_could_make(to: str, name: str, could: bool) -> None:
 @pytest.mark.parametrize("name", ["__consumer_offsets", ".x", "a.internal", "mm2-configs.sf-internal"])
 def test_internal_topics_are_known_by_their_names(name: str) -> None:
     assert is_internal(name)
+
+
+@pytest.mark.parametrize("separator", [".", "_", "-", "__", "_-_"])
+def test_mirror_makers_topics_are_internal_with_every_separator(separator: str) -> None:
+    """ReplicationPolicyTest.testInternalTopic: a flow with `_` writes `sf_checkpoints_internal`."""
+    for name in (checkpoints_topic("sf", separator), offset_syncs_topic("sf", separator)):
+        assert is_internal(name), name
+    flow = dataclasses.replace(FLOW, naming=PrefixNaming("sf", separator))
+    assert is_internal(flow.checkpoints_topic)
+    assert is_internal(flow.syncs_topic)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders_internal",
+        "checkpoints_internal",
+        "sf_checkpoints",
+        "sf_checkpoints-internals",
+        "amm2_internal",
+    ],
+)
+def test_what_only_sounds_internal_crosses(name: str) -> None:
+    assert not is_internal(name)
 
 
 @pytest.mark.parametrize(
