@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, Wire
 from causeway.core.beginnings import How, PlaceSet, SetByHand
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, UnknownName
@@ -34,6 +33,7 @@ from causeway.core.remedies import adopt_command
 from causeway.flows.clusters import (
     Clusters,
     open_clusters,
+    open_target,
     refuse_one_cluster,
     refuse_other_clusters,
 )
@@ -129,7 +129,6 @@ class _OwnFence:
 
     async def lower(self, target: WireTarget) -> None:
         flow, clock = self.flow, target.wire.network
-        await target.wire.connect()
         own = (await target.flow_state(flow.name)).fence
         if own is None or own.token != self.token:
             return  # it was never raised, or another one stands
@@ -142,23 +141,19 @@ class _OwnFence:
 
 
 def _lower(own: _OwnFence, endpoint: ClusterEndpoint, trouble: BaseException | None) -> None:
-    network = Network()
-    target = WireTarget(Wire(endpoint, network))
     left = (
         f"the fence of this command may still stand: `causeway status {own.flow.name}` tells, "
         f'`causeway lift {own.flow.name} --because "..."` opens the flow'
     )
     try:
-        network.run(lambda: own.lower(target))
+        with open_target(endpoint) as (network, target):
+            network.run(lambda: own.lower(target))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(left) from trouble
     except (*_PASSING, CausewayError) as second:
         if isinstance(trouble, KeyboardInterrupt):
             raise KeyboardInterrupt(left) from second
         raise ClusterUnreachable(f"flow {own.flow.name}", rule=str(second), remedy=left) from second
-    finally:
-        target.wire.disconnect()
-        network.close()
 
 
 async def pair_at(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.consumer_groups import ConsumerGroups
-from causeway.brokers.log_reader import WireLogReader
-from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, TopicMetadata, Wire
+from causeway.brokers.wire import TopicMetadata, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
@@ -118,24 +116,13 @@ def work_alone(task: GroupTask, source: ClusterEndpoint, target: ClusterEndpoint
 
     :raises ClusterUnreachable: nothing can be said; what was committed stays.
     """
-    network = Network()
-    wires = Wire(source, network), Wire(target, network)
-
-    async def work() -> GroupTaskResult:
-        for wire in wires:
-            await wire.connect()
-        return await work_on_groups(task, WireLogReader(wires[0]), WireTarget(wires[1]))
-
     try:
-        return network.run(work)
+        with open_clusters(source, target) as clusters:
+            return clusters.network.run(lambda: work_on_groups(task, clusters.source, clusters.target))
     except (Unreachable, Doubt) as trouble:
         raise ClusterUnreachable(
             f"groups of flow {task.flow}", rule=str(trouble), remedy="run it again"
         ) from None
-    finally:
-        for wire in wires:
-            wire.disconnect()
-        network.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
