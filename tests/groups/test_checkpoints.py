@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from causeway.core.group_sync import Outcome
 from causeway.core.identity import TopicPartition
 from causeway.core.naming import IdentityNaming
 from causeway.flows.fence import fence_flow, lift_fence
+from causeway.flows.groups.run import sync_groups
 from causeway.lab.cluster import LabCluster
 from tests.groups.conftest import MakeStage
 from tests.groups.jvm import GroupProbe
@@ -129,11 +131,33 @@ def test_a_group_that_has_moved_on_is_never_pulled_back(stage: MakeStage) -> Non
     scene.sync()
     consume(scene.target, scene.mirrored, group, 10, reset="error")
     before = scene.there(group)
-    for source_offset in (5, 20, 45):
+    for source_offset in (5, 20, 30, 45):
         scene.commit(group, {0: source_offset})
         report = scene.sync(follow_rewinds=True)
         assert row_of(report, group).outcome is Outcome.MOVED_ON
         assert scene.there(group) == before == {0: 30}
+
+
+def test_who_commits_our_words_beside_a_place_of_its_own_has_moved_on(stage: MakeStage) -> None:
+    """Clients hand out metadata with an offset, and commit it again with the next one."""
+    from confluent_kafka import Consumer
+    from confluent_kafka import TopicPartition as At
+
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    scene.commit(group, {0: 10})
+    scene.sync()
+    consumer = Consumer({**scene.target.endpoint().settings, "group.id": group})
+    (place,) = consumer.committed([At(scene.mirrored, 0)], timeout=30)
+    consumer.close()
+    words = place.metadata[: place.metadata.index("}") + 1]  # its end is librdkafka's own
+    commit(scene.target, group, {(scene.mirrored, 0): 25}, words)
+    for source_offset in (20, 40):
+        scene.commit(group, {0: source_offset})
+        assert row_of(scene.sync(), group).outcome is Outcome.MOVED_ON
+        assert scene.there(group) == {0: 25}
 
 
 def test_a_group_at_work_on_the_target_is_left_alone(stage: MakeStage) -> None:
@@ -185,6 +209,51 @@ def test_a_fenced_flow_writes_nothing(stage: MakeStage) -> None:
     assert scene.sync(writes=False).outcomes == {Outcome.SYNCED: 1}
     lift_fence(scene.mirror.flow, scene.target.endpoint(), by="test", because="the end")
     assert scene.sync().result.commits == 1
+
+
+def test_a_fence_that_is_raised_meanwhile_ends_it(stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failover moves groups behind its fence: a sync that began in front of it must not move them too."""
+    from causeway.flows.groups import run, task
+
+    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
+    monkeypatch.setattr(task, "_GROUPS_AT_ONCE", 1)
+    scene = stage(partitions=1)
+    write(scene.source, scene.topic, range(10), 1)
+    scene.mirror.run()
+    for name in ("a", "b"):
+        scene.commit(scene.group(name), {0: 5})
+
+    def raise_fence(line: str) -> None:
+        if "1 of 2 groups" in line:
+            fence_flow(scene.mirror.flow, scene.target.endpoint(), by="test", because="a failover")
+
+    endpoints = (scene.source.endpoint(), scene.target.endpoint())
+    with pytest.raises(FlowFenced, match="a failover"):
+        sync_groups(scene.mirror.flow, scene.wanted(), *endpoints, raise_fence, writes=True)
+    assert [scene.there(scene.group(name)) for name in ("a", "b")] == [{0: 5}, {}]
+
+
+def test_a_mirror_that_runs_beside_it_makes_no_place_unknown(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Positions move on between two looks; of a group at the end of what was mirrored no map is read."""
+    scene = stage(partitions=2)
+    write(scene.source, scene.topic, range(20), 2)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 3, 1: 10})
+    read = WireTarget.map_runs
+
+    async def copy_beside(target: WireTarget, *which: Any) -> Any:
+        runs = await read(target, *which)
+        write(scene.source, scene.topic, range(20, 30), 2)
+        scene.mirror.run()
+        return runs
+
+    with monkeypatch.context() as beside:
+        beside.setattr(WireTarget, "map_runs", copy_beside)
+        report = scene.sync()
+    assert outcomes(report, scene.group()) == {Outcome.SYNCED: 2}
+    assert scene.there(scene.group()) == {0: 3, 1: 10}
 
 
 def test_a_group_whose_transaction_hangs_holds_up_no_other(stage: MakeStage) -> None:

@@ -1,7 +1,8 @@
 """The stamp in the metadata of an offset that Causeway commits for a group on the target.
 
-It tells ours from a consumer's own progress, because a consumer that commits writes metadata of its own. What
-the group had written beside its offset on the source travels inside, if it fits.
+It tells ours from a consumer's own progress, because a consumer that commits writes metadata of its own. Some
+commit again what they read, metadata and all, beside another offset: so a stamp names the one that it belongs
+to. What the group had written beside its offset on the source travels inside, if it fits.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from causeway.core.identity import SourceOffset
+from causeway.core.identity import SourceOffset, TargetOffset
 
-_VERSION = 1
+_VERSION = 2
 _MOST_BYTES = 4_096
 """`offset.metadata.max.bytes` of brokers that nobody has changed."""
 
@@ -21,6 +22,8 @@ class Stamp:
     flow: str
     source_next: SourceOffset
     """Where the group stood on the source."""
+    target_next: TargetOffset
+    """The offset that it was committed with."""
     time_ms: int
     metadata: str = ""
     """The group's own words on the source."""
@@ -33,12 +36,19 @@ def stamped(stamp: Stamp) -> str:
             "causeway": _VERSION,
             "flow": stamp.flow,
             "s": stamp.source_next,
+            "t": stamp.target_next,
             "ms": stamp.time_ms,
             **({"m": stamp.metadata} if stamp.metadata else {}),
         },
         separators=(",", ":"),
     )
     return text if len(text) <= _MOST_BYTES or not stamp.metadata else stamped(replace(stamp, metadata=""))
+
+
+def stamp_beside(offset: int, metadata: str) -> Stamp | None:
+    """None: this offset isn't one that a mirror has committed, whatever metadata somebody left beside it."""
+    stamp = parse_stamp(metadata)
+    return stamp if stamp is not None and stamp.target_next == offset else None
 
 
 def parse_stamp(metadata: str | None) -> Stamp | None:
@@ -52,6 +62,7 @@ def parse_stamp(metadata: str | None) -> Stamp | None:
         return Stamp(
             flow=str(fields["flow"]),
             source_next=SourceOffset(int(fields["s"])),
+            target_next=TargetOffset(int(fields["t"])),
             time_ms=int(fields["ms"]),
             metadata=str(fields.get("m", "")),
         )

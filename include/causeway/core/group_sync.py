@@ -6,9 +6,10 @@ Reads are old by the time they are judged, so a verdict leans to the side where 
        that is there has still to be read.
     B. Never below the target's log start: what retention took there nobody can read.
     C. Never backwards, unless the group itself went back on the source and the flow follows rewinds, or
-       the target holds an offset of ours that lies past all that is mirrored (its log lost its tail).
+       the target's log lost its tail: then an offset of ours may lie past its end, or, once it was written
+       again, past records that the group hasn't read.
     D. A group that is active on the target, or has committed there by itself, is left alone: it may have been
-       failed over, and its own progress is the only one that counts.
+       failed over, and its own progress is the only one that counts. So is one that a failover has placed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from causeway.core.group_stamp import Stamp, own_words, parse_stamp, stamped
+from causeway.core.group_stamp import Stamp, own_words, stamp_beside, stamped
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 
 RENEW_AFTER_MS = 24 * 3_600_000
@@ -78,6 +79,7 @@ class TargetRange:
     log_start: TargetOffset
     end: TargetOffset
     """Of what is mirrored."""
+    log_end: TargetOffset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +97,8 @@ class GroupPlace:
     """On the target."""
     is_active: bool
     """On the target."""
-    last_checkpoint: TargetOffset | None
-    """What the last checkpoint told of this group, whoever wrote it."""
+    last_checkpoint: Committed | None
+    """What the last checkpoint told of this group on the target, whoever wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,36 +137,49 @@ def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
         return _verdict(place, Outcome.ACTIVE, "a consumer of this group is at work there", at)
     if place.there is None:
         return _commit(place, rules, at)
-    stamp = parse_stamp(place.there.metadata)
-    if stamp is None and place.last_checkpoint != place.there.offset:
+    stamp = stamp_beside(place.there.offset, place.there.metadata)
+    if stamp is None and place.last_checkpoint != place.there:
         # What MirrorMaker 2 had committed says what the last checkpoint said; so does the commit of a
         # consumer that has read nothing since it began there.
         why = (
             f"its own commit there is {place.there.offset}; delete it there if the mirror's word should count"
         )
         return _verdict(place, Outcome.MOVED_ON, why, at)
-    return _judge_ours(place, rules, at, stamp)
+    return _judge_ours(place, translation, rules, at, stamp)
 
 
-def _judge_ours(place: GroupPlace, rules: SyncRules, at: TargetOffset, stamp: Stamp | None) -> Verdict:
+def _judge_ours(
+    place: GroupPlace, translation: Translated, rules: SyncRules, at: TargetOffset, stamp: Stamp | None
+) -> Verdict:
     """The target holds what a mirror committed: may it be moved, and does it have to be?"""
     assert place.there is not None
-    before, source_next = place.there.offset, place.committed.offset
-    if at < before <= place.range.end:
-        if stamp is None or source_next >= stamp.source_next:
-            why = f"offset {before} there lies ahead of its place, {at}, though the group didn't go back"
-            return _verdict(place, Outcome.WENT_BACK, why, at)
-        if not rules.follows_rewinds:
-            why = f"from {stamp.source_next} to {source_next}; the flow doesn't follow (follow_rewinds)"
-            return _verdict(place, Outcome.WENT_BACK, why, at)
-    is_fresh = stamp is not None and rules.now_ms - stamp.time_ms < RENEW_AFTER_MS
+    before = place.there.offset
+    if at < before <= place.range.log_end and (why := _why_not_back(place, translation, rules, at, stamp)):
+        return _verdict(place, Outcome.WENT_BACK, why, at)
+    is_fresh = stamp is not None and abs(rules.now_ms - stamp.time_ms) < RENEW_AFTER_MS
     return _settled(place, at) if at == before and is_fresh else _commit(place, rules, at)
+
+
+def _why_not_back(
+    place: GroupPlace, translation: Translated, rules: SyncRules, at: TargetOffset, stamp: Stamp | None
+) -> str:
+    """Empty: back it goes."""
+    assert place.there is not None
+    before, source_next = place.there.offset, place.committed.offset
+    if stamp is not None and source_next < stamp.source_next:
+        told = f"from {stamp.source_next} to {source_next}; the flow doesn't follow (follow_rewinds)"
+        return "" if rules.follows_rewinds else told
+    is_exact = translation.at == at and not translation.ahead_by
+    if stamp is not None and is_exact:  # the log was written again, and what lies between hasn't been read
+        return ""
+    return f"offset {before} there lies ahead of its place, {at}, though the group didn't go back"
 
 
 def _commit(place: GroupPlace, rules: SyncRules, at: TargetOffset) -> Verdict:
     stamp = Stamp(
         flow=rules.flow,
         source_next=SourceOffset(place.committed.offset),
+        target_next=at,
         time_ms=rules.now_ms,
         metadata=own_words(place.committed.metadata),
     )

@@ -11,6 +11,7 @@ Invariants
     A. Neither topic ever gets a record without a value: `RemoteClusterUtils` breaks on one.
     B. A checkpoint never holds a negative offset: `OffsetAndMetadata` refuses it, and so the whole answer.
     C. A reader refuses versions it doesn't know, as a value to skip: others may write these topics, too.
+    D. Metadata that doesn't fit stays behind: no group may hold up the others.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
     if min(checkpoint.source_next, checkpoint.target_next) < 0:
         raise ValueError(f"a checkpoint can't hold a negative offset: {checkpoint}")
     offsets = _OFFSETS.pack(checkpoint.source_next, checkpoint.target_next)
-    return key, _VERSION_FIELD.pack(_VERSION) + offsets + _string(checkpoint.metadata)
+    metadata = checkpoint.metadata if len(checkpoint.metadata.encode()) <= LONGEST_BYTES else ""
+    return key, _VERSION_FIELD.pack(_VERSION) + offsets + _string(metadata)
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:

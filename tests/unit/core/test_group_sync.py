@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from causeway.core.failover.progress import failover_mark
 from causeway.core.group_stamp import Stamp, parse_stamp, stamped
 from causeway.core.group_sync import (
     RENEW_AFTER_MS,
@@ -29,7 +30,7 @@ PLACE = GroupPlace(
     target=TopicPartition("sf.orders", 0),
     committed=Committed(150),
     translation=Translated(TargetOffset(50)),
-    range=TargetRange(log_start=TargetOffset(10), end=TargetOffset(100)),
+    range=TargetRange(log_start=TargetOffset(10), end=TargetOffset(100), log_end=TargetOffset(101)),
     there=None,
     is_active=False,
     last_checkpoint=None,
@@ -37,7 +38,12 @@ PLACE = GroupPlace(
 
 
 def ours(offset: int, source_next: int = 150, *, age_ms: int = 0) -> Committed:
-    stamp = Stamp(flow="sf_to_nyc", source_next=SourceOffset(source_next), time_ms=NOW_MS - age_ms)
+    stamp = Stamp(
+        flow="sf_to_nyc",
+        source_next=SourceOffset(source_next),
+        target_next=TargetOffset(offset),
+        time_ms=NOW_MS - age_ms,
+    )
     return Committed(offset, stamped(stamp))
 
 
@@ -54,7 +60,9 @@ def test_a_group_that_the_target_does_not_know_gets_its_place() -> None:
     assert (verdict.outcome, verdict.target_next, committed(verdict)) == (Outcome.SYNCED, 50, 50)
     assert verdict.commit is not None
     stamp = parse_stamp(verdict.commit.metadata)
-    assert stamp == Stamp(flow="sf_to_nyc", source_next=SourceOffset(150), time_ms=NOW_MS)
+    assert stamp == Stamp(
+        flow="sf_to_nyc", source_next=SourceOffset(150), target_next=TargetOffset(50), time_ms=NOW_MS
+    )
 
 
 def test_it_moves_forward() -> None:
@@ -71,6 +79,7 @@ def test_what_is_right_is_said_again_each_day() -> None:
     """Committed offsets of a group without members expire after seven days."""
     assert committed(judged(there=ours(50, age_ms=RENEW_AFTER_MS - 1))) is None
     assert committed(judged(there=ours(50, age_ms=RENEW_AFTER_MS))) == 50
+    assert committed(judged(there=ours(50, age_ms=-RENEW_AFTER_MS))) == 50, "by a clock that ran ahead"
 
 
 def test_an_active_group_is_left_alone() -> None:
@@ -81,20 +90,27 @@ def test_an_active_group_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("offset", [5, 20, 49, 50, 51, 99, 5_000])
-@pytest.mark.parametrize("metadata", ["", "mine", '{"causeway":2}', '{"causeway":1}', "{"])
+@pytest.mark.parametrize("metadata", ["", "mine", '{"causeway":2}', '{"causeway":1}', "{", ours(52).metadata])
 def test_a_group_that_has_moved_on_by_itself_is_never_pulled_anywhere(offset: int, metadata: str) -> None:
     for rules in (RULES, replace(RULES, follows_rewinds=True)):
-        verdict = judged(rules, there=Committed(offset, metadata), last_checkpoint=TargetOffset(offset + 1))
+        verdict = judged(rules, there=Committed(offset, metadata), last_checkpoint=Committed(offset + 1))
         assert (verdict.outcome, verdict.commit) == (Outcome.MOVED_ON, None)
         assert str(offset) in verdict.why
 
 
 def test_what_says_the_same_as_the_last_checkpoint_is_a_mirrors_word() -> None:
     """MirrorMaker 2's commit, or one of a consumer that began there and has read nothing."""
-    verdict = judged(there=Committed(40), last_checkpoint=TargetOffset(40))
+    verdict = judged(there=Committed(40), last_checkpoint=Committed(40))
     assert (verdict.outcome, committed(verdict)) == (Outcome.SYNCED, 50)
-    back = judged(there=Committed(60), last_checkpoint=TargetOffset(60))
+    back = judged(there=Committed(60), last_checkpoint=Committed(60))
     assert (back.outcome, back.commit) == (Outcome.WENT_BACK, None)
+
+
+def test_what_a_failover_has_placed_is_no_mirrors_word() -> None:
+    """Even where it says what the last checkpoint said, as `--at latest` does."""
+    there = Committed(40, failover_mark("run"))
+    verdict = judged(there=there, last_checkpoint=Committed(40))
+    assert (verdict.outcome, verdict.commit) == (Outcome.MOVED_ON, None)
 
 
 def test_a_rewind_is_followed_only_if_the_flow_says_so() -> None:
@@ -107,10 +123,20 @@ def test_a_rewind_is_followed_only_if_the_flow_says_so() -> None:
 
 
 def test_nothing_goes_back_if_the_group_did_not() -> None:
-    """The map says less than before although the source's group stands where it stood."""
+    """What is read of the mirror is old: its end lies in front of where it was."""
+    older = TargetRange(log_start=TargetOffset(10), end=TargetOffset(70), log_end=TargetOffset(101))
+    ahead = Translated(TargetOffset(70), ahead_by=20)
     for rules in (RULES, replace(RULES, follows_rewinds=True)):
-        verdict = judged(rules, there=ours(80, 150))
-        assert (verdict.outcome, verdict.commit) == (Outcome.WENT_BACK, None)
+        for translation in (ahead, Translated(TargetOffset(75))):
+            verdict = judged(rules, there=ours(80, 150), translation=translation, range=older)
+            assert (verdict.outcome, verdict.commit) == (Outcome.WENT_BACK, None)
+
+
+@pytest.mark.parametrize("source_next", [150, 140])
+def test_what_lies_past_unread_records_since_the_log_was_written_again_is_mended(source_next: int) -> None:
+    """The target lost its tail and got it back, at lower offsets: a reader from there would miss some."""
+    verdict = judged(there=ours(80, source_next))
+    assert (verdict.outcome, committed(verdict)) == (Outcome.SYNCED, 50)
 
 
 def test_what_lies_past_all_that_is_mirrored_is_mended() -> None:
@@ -130,7 +156,7 @@ def test_ahead_of_the_mirror_is_the_mirrors_end() -> None:
 def test_never_past_what_is_mirrored_and_never_below_the_log_start() -> None:
     assert committed(judged(translation=Translated(TargetOffset(101)))) == 100
     assert committed(judged(translation=Translated(TargetOffset(9)))) == 10
-    emptied = TargetRange(log_start=TargetOffset(120), end=TargetOffset(100))
+    emptied = TargetRange(log_start=TargetOffset(120), end=TargetOffset(100), log_end=TargetOffset(120))
     assert committed(judged(range=emptied)) == 120
     assert judged(range=emptied, there=ours(120)).commit is None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
@@ -90,6 +92,13 @@ def test_what_does_not_fit_is_refused() -> None:
                 target_next=TargetOffset(1),
             )
         )
+
+
+def test_metadata_that_does_not_fit_stays_behind() -> None:
+    """A broker may allow more of it than a checkpoint can hold; one group must not end the run for all."""
+    fits, too_long = replace(CHECKPOINT, metadata="é" * 16_383), replace(CHECKPOINT, metadata="é" * 16_384)
+    assert decode_checkpoint(*encode_checkpoint(fits)) == fits
+    assert decode_checkpoint(*encode_checkpoint(too_long)) == CHECKPOINT
 
 
 def test_topics_have_mirror_makers_names() -> None:

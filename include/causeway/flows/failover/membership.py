@@ -19,7 +19,7 @@ from causeway.core.failover.wish import Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
-from causeway.core.group_stamp import parse_stamp
+from causeway.core.group_stamp import stamp_beside
 from causeway.core.group_sync import Committed
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.instants import rfc3339
@@ -140,13 +140,13 @@ def _refused(name: str, why: str) -> GroupFacts:
 
 def _is_mirrors(flow: str, held: Committed, checkpoint: TargetOffset | None) -> bool:
     """Committed by a mirror, not by the group: by its stamp, or because it says what the checkpoint says."""
-    stamp = parse_stamp(held.metadata)
+    stamp = stamp_beside(held.offset, held.metadata)
     return stamp.flow == flow if stamp is not None else held.offset == checkpoint
 
 
 def _told(flow: str, held: Committed | None, checkpoint: SourceOffset | None) -> tuple[int, str] | None:
     """The source offset that the last sync knew, and who says so."""
-    stamp = parse_stamp(held.metadata) if held is not None else None
+    stamp = stamp_beside(held.offset, held.metadata) if held is not None else None
     if stamp is not None and stamp.flow == flow:
         return stamp.source_next, f"the group sync of {rfc3339(stamp.time_ms)}"
     return None if checkpoint is None else (checkpoint, "its last checkpoint")

@@ -2,45 +2,44 @@
 
 The order of reading is part of the promise: what groups have committed on the source, then the map, then the
 flow's positions, then what the target holds; so nothing is promised that isn't mirrored. Groups are committed
-for right after the target was asked about them, some at a time, because between the two a consumer may begin.
+for right after the target was asked about them, some at a time, because between the two a consumer may begin;
+and a fence may be raised by a failover, which moves them: then nothing more is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
-from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints, last_offset_syncs
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Wire
-from causeway.core.flow_state import KnownPair
 from causeway.core.group_stamp import own_words
 from causeway.core.group_sync import (
+    Committed,
     GroupPlace,
     Outcome,
     SyncRules,
-    TargetRange,
-    Translated,
     Untranslated,
     Verdict,
     judge_place,
     refused,
 )
 from causeway.core.group_task import GroupTask, GroupTaskResult, told
-from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.mirror_maker_records import (
     Checkpoint,
-    OffsetSync,
     encode_checkpoint,
     encode_offset_sync,
 )
-from causeway.core.ports import LogEnd, Refused
-from causeway.core.position import ForeignPosition, Position
+from causeway.core.ports import Refused
 from causeway.core.rights import Operation
-from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap, Reach, reach_of
+from causeway.flows.clusters import state_on
+from causeway.flows.groups.mirrored import NOT_BEGUN, NOTHING, MirrorSeen, read_mirrors
+from causeway.flows.ownership import refuse_fenced
 
 Tell = Callable[[int, int], None]
 """How many groups are done, of how many."""
@@ -56,24 +55,14 @@ async def work_on_groups(
     return await work.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Mirror:
-    """What is known of one pair of partitions."""
-
-    pair: Pair
-    position: Position | ForeignPosition | None
-    reach: Reach | None
-    map: PartitionMap | None
-    """None: no group stands in front of the position, and nothing was read."""
-    range: TargetRange
-
-
 class _Work:
     def __init__(self, task: GroupTask, source: WireLogReader, target: WireTarget) -> None:
         self._task, self._source, self._target = task, source, target
         self._there = ConsumerGroups(target.wire)
         self._pairs = {pair.source: pair for pair in task.pairs}
-        self._unfit = {tp: Untranslated(outcome, facts) for tp, outcome, facts in task.unfit}
+        self._mirrors: dict[TopicPartition, MirrorSeen | Untranslated] = {
+            tp: Untranslated(outcome, facts) for tp, outcome, facts in task.unfit
+        }
         self._rules = SyncRules(
             flow=task.flow,
             syncs=task.rules.sync_offsets,
@@ -82,7 +71,6 @@ class _Work:
         )
         self._committed: dict[str, Offsets] = {}
         self._refused: dict[str, str] = {}
-        self._mirrors: dict[TopicPartition, _Mirror] = {}
         self._checkpoints: Checkpoints = {}
         self._verdicts: list[Verdict] = []
         self._emitted = self._commits = self._syncs = 0
@@ -95,11 +83,11 @@ class _Work:
         if self._task.rules.emit_checkpoints:
             topic = self._task.checkpoints_topic
             self._checkpoints = await last_checkpoints(self._target, topic, frozenset(targets))
-        await self._read_mirrors(targets)
+        self._mirrors |= await read_mirrors(self._task, self._target, self._committed)
 
     async def _read_commits(self, tell: Tell) -> None:
         groups = ConsumerGroups(self._source.wire)
-        wanted = None if self._task.is_whole else _by_topic([*self._pairs, *self._unfit])
+        wanted = None if self._task.is_whole else _by_topic([*self._pairs, *self._mirrors])
         for names in _some(self._task.groups):
             for group, found in (await groups.committed(names, wanted)).items():
                 if isinstance(found, Refused):
@@ -107,46 +95,6 @@ class _Work:
                 elif found:
                     self._committed[group] = found
             tell(0, len(self._task.groups))
-
-    async def _read_mirrors(self, targets: Sequence[TopicPartition]) -> None:
-        """The map only where somebody stands in front of its end."""
-        target, task = self._target, self._task
-        before = await target.positions(task.position_group, targets, stable=False)
-        lagging = self._lagging(before)
-        runs = await target.map_runs(task.map_topic, [pair.target for pair in lagging]) if lagging else {}
-        positions = await target.positions(task.position_group, targets, stable=False) if lagging else before
-        starts = await target.log_starts(targets)
-        ends = await target.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
-        adopted = dict(task.adopted_at)
-        for tp, pair in self._pairs.items():
-            position = positions[pair.target]
-            reach = reach_of(position, _known(pair, adopted))
-            held = _range(starts[pair.target], ends[pair.target], reach)
-            if held is None:
-                self._unfit[tp] = Untranslated(Outcome.MISSING, f"{pair.target} has no leader")
-                continue
-            found = None
-            if pair.target in runs:
-                found = PartitionMap(
-                    runs[pair.target],
-                    reach,
-                    source_topic_id=pair.source_topic_id,
-                    target_topic_id=pair.target_topic_id,
-                )
-            self._mirrors[tp] = _Mirror(pair, position, reach, found, held)
-
-    def _lagging(self, positions: Mapping[TopicPartition, Position | ForeignPosition | None]) -> list[Pair]:
-        """Pairs where somebody has still to read what is mirrored already."""
-        least: dict[TopicPartition, int] = {}
-        for offsets in self._committed.values():
-            for tp, committed in offsets.items():
-                least[tp] = min(committed.offset, least.get(tp, committed.offset))
-        found: list[Pair] = []
-        for tp, pair in self._pairs.items():
-            position = positions[pair.target]
-            if tp in least and not (isinstance(position, Position) and least[tp] >= position.source_next):
-                found.append(pair)
-        return found
 
     # judge
 
@@ -158,6 +106,7 @@ class _Work:
                 verdict for group in names for verdict in self._judge_group(group, held.get(group, {}))
             ]
             if self._task.writes:
+                refuse_fenced(self._task.flow, await state_on(self._target, self._task.flow))
                 verdicts = await self._commit(verdicts)
                 self._emitted += await self._emit(verdicts)
             self._verdicts += verdicts
@@ -173,38 +122,32 @@ class _Work:
     def _judge_group(self, group: str, held: Offsets | Refused) -> Iterator[Verdict]:
         checkpoints = self._checkpoints.get(group, {})
         for tp, committed in self._committed[group].items():
-            mirror = self._mirrors.get(tp)
-            target = mirror.pair.target if mirror else tp
+            mirror = self._mirrors.get(tp) or self._unknown(tp)
+            if isinstance(mirror, MirrorSeen):
+                target, readable = mirror.pair.target, mirror.range
+                translation = mirror.translate(committed.offset)
+            else:
+                target, readable, translation = tp, NOTHING, mirror
             last = checkpoints.get(target)
             place = GroupPlace(
                 group=group,
                 source=tp,
                 target=target,
                 committed=committed,
-                translation=self._translate(tp, mirror, committed.offset),
-                range=mirror.range if mirror else _NOTHING,
+                translation=translation,
+                range=readable,
                 there=None if isinstance(held, Refused) else held.get(target),
                 is_active=group in self._task.active,
-                last_checkpoint=last.target_next if last else None,
+                last_checkpoint=Committed(last.target_next, last.metadata) if last else None,
             )
             verdict = judge_place(place, self._rules)
             if verdict.commit is not None and isinstance(held, Refused):
                 verdict = refused(verdict, _said(held, group, self._target.wire, Operation.READ))
             yield verdict
 
-    def _translate(
-        self, tp: TopicPartition, mirror: _Mirror | None, offset: int
-    ) -> Translated | Untranslated:
-        if mirror is None:
-            return self._unfit.get(tp) or self._unknown(tp)
-        reach = mirror.reach
-        if reach is not None and offset >= reach.source_next:
-            return Translated(reach.target_next, ahead_by=offset - reach.source_next)
-        return _without_map(mirror) if mirror.map is None else _by_map(mirror.map, mirror.range, offset)
-
     def _unknown(self, tp: TopicPartition) -> Untranslated:
         is_wanted = self._task.topics.matches(tp.topic)
-        return _NOT_BEGUN if is_wanted else Untranslated(Outcome.NOT_IN_FLOW)
+        return NOT_BEGUN if is_wanted else Untranslated(Outcome.NOT_IN_FLOW)
 
     # write
 
@@ -236,6 +179,8 @@ class _Work:
     def _checkpoint(self, verdict: Verdict) -> Checkpoint | None:
         if verdict.target_next is None:
             return None
+        if verdict.outcome is Outcome.MOVED_ON and verdict.target_next == verdict.before:
+            return None  # else its own commit would look like what a mirror has committed
         committed = self._committed[verdict.group][verdict.source]
         return Checkpoint(
             group=verdict.group,
@@ -265,60 +210,11 @@ class _Work:
         news = [
             sync
             for tp, mirror in self._mirrors.items()
-            if (sync := _sync_of(tp, mirror.reach)) is not None and last.get(tp) != sync
+            if isinstance(mirror, MirrorSeen)
+            and (sync := mirror.last_sync) is not None
+            and last.get(tp) != sync
         ]
         return await self._target.append_many(topic, map(encode_offset_sync, news))
-
-
-_NOT_BEGUN = Untranslated(Outcome.NEVER, "the flow hasn't begun with this partition")
-_NOTHING = TargetRange(log_start=TargetOffset(0), end=TargetOffset(0))
-
-
-def _by_map(found: PartitionMap, held: TargetRange, offset: int) -> Translated | Untranslated:
-    match found.to_target(SourceOffset(offset)):
-        case int(at):
-            return Translated(TargetOffset(at))
-        case AheadOfMirror(source_next, target_next):
-            return Translated(target_next, ahead_by=max(offset - source_next, 0))
-        case OlderThanMap() as older if 0 < held.log_start >= older.target_begins:
-            return Translated(held.log_start)  # retention took all that may lie in front
-        case why:
-            return Untranslated(Outcome(why.reason), str(why))
-
-
-def _without_map(mirror: _Mirror) -> Untranslated:
-    if mirror.position is None:
-        return _NOT_BEGUN
-    return Untranslated(Outcome.OTHER_GENERATION, "the flow's position belongs to other topics")
-
-
-def _sync_of(tp: TopicPartition, reach: Reach | None) -> OffsetSync | None:
-    """Of offsets in front of both ends: who stands right there reads at most this record again."""
-    if reach is None or min(reach.source_next, reach.target_next) < 1:
-        return None
-    return OffsetSync(
-        source=tp,
-        source_offset=SourceOffset(reach.source_next - 1),
-        target_offset=TargetOffset(reach.target_next - 1),
-    )
-
-
-def _range(start: int | Refused, end: LogEnd | Refused, reach: Reach | None) -> TargetRange | None:
-    """None: the partition can't be asked."""
-    if not isinstance(start, int) or not isinstance(end, LogEnd):
-        return None
-    mirrored = end.offset if reach is None else min(end.offset, reach.target_next)
-    return TargetRange(log_start=TargetOffset(start), end=TargetOffset(mirrored))
-
-
-def _known(pair: Pair, adopted: Mapping[str, int]) -> KnownPair:
-    return KnownPair(
-        source_topic=pair.source.topic,
-        source_topic_id=pair.source_topic_id,
-        target_topic_id=pair.target_topic_id,
-        partitions=pair.target.partition + 1,
-        adopted_at=adopted.get(pair.target.topic, -1),
-    )
 
 
 def _after_commit(

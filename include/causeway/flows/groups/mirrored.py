@@ -1,0 +1,133 @@
+"""What is known of each pair of partitions: how far its mirror has come, its map, what can be read there.
+
+Read in the order that `task.py` says: what groups have committed, the map, positions, the log's ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from causeway.brokers.consumer_groups import Offsets
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.brokers.target_log import WireTarget
+from causeway.core.flow_state import KnownPair
+from causeway.core.group_sync import Outcome, TargetRange, Translated, Untranslated
+from causeway.core.group_task import GroupTask
+from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.mirror_maker_records import OffsetSync
+from causeway.core.ports import LogEnd, Refused
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap, Reach, reach_of
+
+NOT_BEGUN = Untranslated(Outcome.NEVER, "the flow hasn't begun with this partition")
+NOTHING = TargetRange(log_start=TargetOffset(0), end=TargetOffset(0), log_end=TargetOffset(0))
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSeen:
+    pair: Pair
+    position: Position | ForeignPosition | None
+    reach: Reach | None
+    map: PartitionMap | None
+    """None: no group stands in front of the position, and nothing was read."""
+    range: TargetRange
+
+    def translate(self, offset: int) -> Translated | Untranslated:
+        reach = self.reach
+        if reach is not None and offset >= reach.source_next:
+            return Translated(reach.target_next, ahead_by=offset - reach.source_next)
+        if self.map is not None:
+            return _by_map(self.map, self.range, offset)
+        if self.position is None:
+            return NOT_BEGUN
+        return Untranslated(Outcome.OTHER_GENERATION, "the flow's position belongs to other topics")
+
+    @property
+    def last_sync(self) -> OffsetSync | None:
+        """Of offsets in front of both ends: who stands right there reads at most this record again."""
+        reach = self.reach
+        if reach is None or min(reach.source_next, reach.target_next) < 1:
+            return None
+        return OffsetSync(
+            source=self.pair.source,
+            source_offset=SourceOffset(reach.source_next - 1),
+            target_offset=TargetOffset(reach.target_next - 1),
+        )
+
+
+async def read_mirrors(
+    task: GroupTask, target: WireTarget, committed: Mapping[str, Offsets]
+) -> dict[TopicPartition, MirrorSeen | Untranslated]:
+    """By source partition; the map is read only where somebody stands in front of its end."""
+    targets = [pair.target for pair in task.pairs]
+    before = await target.positions(task.position_group, targets, stable=False)
+    lagging = _lagging(task, before, committed)
+    runs = await target.map_runs(task.map_topic, lagging) if lagging else {}
+    after = await target.positions(task.position_group, lagging, stable=False) if lagging else {}
+    positions = {**before, **after}  # the others' are old as well, and no map was read to go with newer ones
+    starts = await target.log_starts(targets)
+    ends = await target.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
+    adopted = dict(task.adopted_at)
+    found: dict[TopicPartition, MirrorSeen | Untranslated] = {}
+    for pair in task.pairs:
+        position = positions[pair.target]
+        reach = reach_of(position, _known(pair, adopted))
+        held = _range(starts[pair.target], ends[pair.target], reach)
+        if held is None:
+            found[pair.source] = Untranslated(Outcome.MISSING, f"{pair.target} has no leader")
+            continue
+        ids = {"source_topic_id": pair.source_topic_id, "target_topic_id": pair.target_topic_id}
+        known = PartitionMap(runs[pair.target], reach, **ids) if pair.target in runs else None
+        found[pair.source] = MirrorSeen(pair, position, reach, known, held)
+    return found
+
+
+def _lagging(
+    task: GroupTask,
+    positions: Mapping[TopicPartition, Position | ForeignPosition | None],
+    committed: Mapping[str, Offsets],
+) -> list[TopicPartition]:
+    """Target partitions where somebody has still to read what is mirrored already."""
+    least: dict[TopicPartition, int] = {}
+    for offsets in committed.values():
+        for tp, stands in offsets.items():
+            least[tp] = min(stands.offset, least.get(tp, stands.offset))
+    found: list[TopicPartition] = []
+    for pair in task.pairs:
+        position, tp = positions[pair.target], pair.source
+        if tp in least and not (isinstance(position, Position) and least[tp] >= position.source_next):
+            found.append(pair.target)
+    return found
+
+
+def _by_map(found: PartitionMap, held: TargetRange, offset: int) -> Translated | Untranslated:
+    match found.to_target(SourceOffset(offset)):
+        case int(at):
+            return Translated(TargetOffset(at))
+        case AheadOfMirror(source_next, target_next):
+            return Translated(target_next, ahead_by=max(offset - source_next, 0))
+        case OlderThanMap() as older if 0 < held.log_start >= older.target_begins:
+            return Translated(held.log_start)  # retention took all that may lie in front
+        case why:
+            return Untranslated(Outcome(why.reason), str(why))
+
+
+def _range(start: int | Refused, end: LogEnd | Refused, reach: Reach | None) -> TargetRange | None:
+    """None: the partition can't be asked."""
+    if not isinstance(start, int) or not isinstance(end, LogEnd):
+        return None
+    mirrored = end.offset if reach is None else min(end.offset, reach.target_next)
+    return TargetRange(
+        log_start=TargetOffset(start), end=TargetOffset(mirrored), log_end=TargetOffset(end.offset)
+    )
+
+
+def _known(pair: Pair, adopted: Mapping[str, int]) -> KnownPair:
+    return KnownPair(
+        source_topic=pair.source.topic,
+        source_topic_id=pair.source_topic_id,
+        target_topic_id=pair.target_topic_id,
+        partitions=pair.target.partition + 1,
+        adopted_at=adopted.get(pair.target.topic, -1),
+    )
