@@ -25,6 +25,8 @@ from tests.translation.stage import Stage, play
 
 _RECORDS, _KILLS = 1_500_000, 4
 _PLAIN_RECORDS, _PLAIN_TRANSACTIONS, _PLAIN_PARTITIONS = 5_000_000, 200, 4
+_PLAIN_BATCH_BYTES, _PLAIN_RECORD_BYTES = 32 << 10, 104
+"""Small batches, and less than a record has: a transaction ends behind what fills it; 200 are the least."""
 _MOST_MAP_BYTES = 100_000
 _FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 200
 _DAY_SECONDS = 86_400
@@ -72,7 +74,12 @@ def _exactness(source: LabCluster, target: LabCluster, seed: int, say: Say, reco
 def _size(source: LabCluster, target: LabCluster, say: Say, records: int) -> str:
     """A plain copy, told to make as many transactions as the promise names."""
     _create(source, "size", _PLAIN_PARTITIONS)
-    client = producer(source.endpoint(), linger_ms=50, queue_buffering_max_messages=500_000)
+    client = producer(
+        source.endpoint(),
+        linger_ms=50,
+        batch_size=_PLAIN_BATCH_BYTES,
+        queue_buffering_max_messages=500_000,
+    )
     for number in range(records):
         while True:
             try:
@@ -81,7 +88,9 @@ def _size(source: LabCluster, target: LabCluster, say: Say, records: int) -> str
             except BufferError:
                 client.poll(0.1)
     assert client.flush(300) == 0
-    limits = CopyLimits(transaction_bytes=records * 110 // _PLAIN_TRANSACTIONS, lane_seconds=3_600.0)
+    limits = CopyLimits(
+        transaction_bytes=records * _PLAIN_RECORD_BYTES // _PLAIN_TRANSACTIONS, lane_seconds=3_600.0
+    )
     flow = make_flow("size", "size", source="sized", lanes=1, limits=limits)
     mirror, transactions = Mirror(flow, source, target), list[int]()
     carry = mirror.carry
@@ -98,6 +107,8 @@ def _size(source: LabCluster, target: LabCluster, say: Say, records: int) -> str
     kept = maintain_map(flow, target.endpoint(), say)
     again = maintain_map(flow, target.endpoint(), say)
     say(f"size: {sum(transactions)} transactions, {kept}")
+    if sum(transactions) < _PLAIN_TRANSACTIONS:
+        raise TranslationFailed(f"{sum(transactions)} transactions, not {_PLAIN_TRANSACTIONS}")
     if kept.bytes_after > _MOST_MAP_BYTES or again.transactions:
         raise TranslationFailed(f"the map has {kept.bytes_after} bytes; again: {again}")
     return (

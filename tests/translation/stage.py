@@ -87,6 +87,7 @@ class Stage:
             client.begin_transaction()
             for _ in range(_TRANSACTION_RECORDS):
                 self._produce(client, self.ledger, 0)
+            client.flush(60)  # librdkafka may end an aborted one whose batches the broker hasn't seen
             (client.abort_transaction if self.chance.random() < 0.2 else client.commit_transaction)(60)
 
     def _note_click(self, known: int, refused: object, message: Message) -> None:
