@@ -49,6 +49,10 @@ class WireLogReader:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
+    @property
+    def round_trip_seconds(self) -> float:
+        return self.wire.round_trip_seconds
+
     def fetch(
         self,
         wanted: Mapping[TopicPartition, FetchFrom],

@@ -99,6 +99,8 @@ class Wire:
         self._operations_at = float("-inf")
         self._hidden: set[str] = set()
         self._answered = ""
+        self.round_trip_seconds = 0.0
+        """The quickest answer since it was connected; 0.0: none yet."""
         self.cluster_id = ""
         self.transaction_version = 0
 
@@ -164,6 +166,7 @@ class Wire:
         if self._manager is not None:
             self._manager.close()
         self._manager = None
+        self.round_trip_seconds = 0.0
         self._leaders.clear()
         self._coordinators.clear()
         self._operations.clear()
@@ -190,9 +193,13 @@ class Wire:
     async def send_on(self, connection: Any, request: Any) -> Any:
         try:
             await self.writable(connection)
-            return await connection.send_request(request)
+            asked_at = self.network.monotonic()
+            answer = await connection.send_request(request)
         except (kafka_errors.KafkaError, OSError) as cause:  # TLS trouble is an OSError
             raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
+        took = self.network.monotonic() - asked_at
+        self.round_trip_seconds = min(self.round_trip_seconds or took, took)
+        return answer
 
     async def send_in_turn(self, requests: Sequence[Any], node: int) -> list[Any]:
         """Over one connection without a pause: the broker takes them one by one, with little in between."""

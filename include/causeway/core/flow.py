@@ -11,6 +11,10 @@ from causeway.core.naming import NamingPolicy, PrefixNaming, is_heartbeats
 from causeway.core.topic_filter import TopicFilter
 
 MEBIBYTE = 1 << 20
+_ROUND_TRIP_SECONDS = 0.05
+"""About what an answer of 16 MiB takes on a short line."""
+_MOST_TIMES_LONGER = 3
+"""Brokers give no more than 55 MB at once, and a worker holds two answers."""
 
 
 def group_of(flow: str) -> str:
@@ -46,6 +50,12 @@ class CopyLimits:
     transaction_timeout_ms: int = 60_000
     fetch_bytes: int = 16 * MEBIBYTE
     lane_seconds: float = 5.0
+
+    def fetch_bytes_over(self, round_trip_seconds: float) -> int:
+        """Of one fetch from a source so far away: the next is asked for when the last has come, so a line is
+        silent for a round trip between two answers, and only larger answers make up for it."""
+        longer = min(1 + round_trip_seconds / _ROUND_TRIP_SECONDS, _MOST_TIMES_LONGER)
+        return int(self.fetch_bytes * longer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

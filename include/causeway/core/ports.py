@@ -163,6 +163,11 @@ class LogReader(Protocol):
 class Source(LogReader, Protocol):
     """The cluster that is only read."""
 
+    @property
+    def round_trip_seconds(self) -> float:
+        """How far away it is: the quickest of its answers so far; 0.0 in front of the first."""
+        ...
+
 
 class Owner(Protocol):
     """A claimed lane: the only one whose appends, commits and ends the coordinator accepts."""

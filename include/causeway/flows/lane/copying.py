@@ -120,7 +120,7 @@ class LaneCopy:
         ordered = wanting[turn:] + wanting[:turn]
         return self._source.fetch(
             {stream.assignment.pair.source: stream.fetch_from() for stream in ordered},
-            max_bytes=self._task.limits.fetch_bytes,
+            max_bytes=self._task.limits.fetch_bytes_over(self._source.round_trip_seconds),
             max_wait_ms=_FETCH_WAIT_MS,
         )
 
