@@ -7,15 +7,16 @@ MirrorMaker 2 is the first one here.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from causeway.brokers.acls import AclChanges, topic_acls
 from causeway.brokers.admin import ClusterAdmin
-from causeway.core.acl_ledger import entries
+from causeway.brokers.target_log import WireTarget
 from causeway.core.acls import Acl
 from causeway.core.errors import NotAuthorized
 from causeway.core.flow import Upkeep
@@ -91,7 +92,7 @@ def of_amy(guarded: Guarded) -> set[Acl]:
 
 def ledger(guarded: Guarded) -> frozenset[Acl]:
     with open_clusters(guarded.runs.source, guarded.runs.target) as both:
-        return entries(both.network.run(lambda: both.flow_state(guarded.flow)).acls)
+        return frozenset(both.network.run(lambda: both.flow_state(guarded.flow)).acls)
 
 
 def test_sync_topic_acls(upheld: Guarded) -> None:
@@ -145,6 +146,47 @@ def test_only_what_causeway_created_is_removed(upheld: Guarded) -> None:
     assert sync(upheld).removed == (acl(f"{alias}.{upheld.clicks}", "Read"),)
     assert of_amy(upheld) == {own, same}
     remove(upheld.target, own, same)
+
+
+def test_two_syncs_at_once_know_of_each_others_rules(
+    upheld: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stops where it is about to write its list, and another one runs from beginning to end."""
+    orders, mirror = upheld.orders, f"{upheld.flow.source}.{upheld.orders}"
+    read, describe = acl(orders, "Read"), acl(orders, "Describe")
+    write = WireTarget.append_plain
+    meanwhile: list[Callable[[], object]] = []
+
+    async def after_somebody_else(self: WireTarget, topic: str, key: bytes, value: bytes | None) -> int:
+        if meanwhile:
+            act = meanwhile.pop()
+            in_a_thread(act)
+        return await write(self, topic, key, value)
+
+    monkeypatch.setattr(WireTarget, "append_plain", after_somebody_else)
+    add(upheld.source, read)
+    meanwhile.append(lambda: (add(upheld.source, describe), sync(upheld)))
+    sync(upheld)
+    assert of_amy(upheld) == {acl(mirror, "Read"), acl(mirror, "Describe")} == of_amys(ledger(upheld))
+
+    remove(upheld.source, read)  # and it is there again when the sync that removes it says so
+    meanwhile.append(lambda: (add(upheld.source, read), sync(upheld)))
+    sync(upheld)
+    assert of_amy(upheld) == {acl(mirror, "Read"), acl(mirror, "Describe")} == of_amys(ledger(upheld))
+    remove(upheld.source, read, describe)
+    sync(upheld)
+    assert of_amy(upheld) == set() == of_amys(ledger(upheld))
+
+
+def in_a_thread(act: Callable[[], object]) -> None:
+    """A sync of its own, with a loop of its own."""
+    thread = Thread(target=act)
+    thread.start()
+    thread.join()
+
+
+def of_amys(acls: Iterable[Acl]) -> set[Acl]:
+    return {each for each in acls if each.principal == "User:amy"}
 
 
 def test_where_names_stay_a_prefix_becomes_one_rule_per_mirror(upheld: Guarded) -> None:

@@ -1,67 +1,54 @@
-"""The list of ACLs that a flow created on its target: records of the flows topic, one per pattern of topics.
+"""The list of ACLs that a flow created on its target: records of the flows topic.
 
-A record holds all that stands on one pattern, so the newest one of each key is the list; an empty one says
-that nothing is left. Invariant: an ACL is written here before it is created, and taken out after it was
-removed. Whatever happens in between, none that Causeway made is taken for somebody else's.
+Each ACL has entries of its own, so that two syncs at once add to the list and not over one another; and
+what is taken out is one entry, named by its place, never one that was written since. Invariant: an ACL is
+entered here before it is created, and taken out after it was removed. Whatever happens in between, none
+that Causeway made is taken for somebody else's.
+
+Known limit: an entry whose ACL neither side has is taken out. A sync that has just entered it again, and is
+about to create it, looks whether its entry stands once it has; in the moment behind that look it could go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Mapping
 
 from causeway.core.acls import Acl
 
-Ledger = Mapping[str, frozenset[Acl]]
-"""By pattern: `prefixed/sf.`, `literal/sf.orders`."""
+Ledger = Mapping[Acl, int]
+"""With the place of the newest entry."""
 
 
-def entries(ledger: Ledger) -> frozenset[Acl]:
-    return frozenset(acl for acls in ledger.values() for acl in acls)
+def entered(ledger: Ledger, acl: Acl, at: int) -> dict[Acl, int]:
+    return {**ledger, acl: at}
 
 
-def changed_patterns(
-    ledger: Ledger, *, add: Iterable[Acl] = (), remove: Collection[Acl] = ()
-) -> dict[str, frozenset[Acl]]:
-    """Those patterns whose list becomes another one, with the whole new list."""
-    after = {pattern: set(acls) - set(remove) for pattern, acls in ledger.items()}
-    for acl in add:
-        after.setdefault(pattern_of(acl), set()).add(acl)
-    return {
-        pattern: frozenset(acls)
-        for pattern, acls in sorted(after.items())
-        if acls != ledger.get(pattern, frozenset())
-    }
+def taken_out(ledger: Ledger, acl: Acl, at: int) -> Ledger:
+    """Without the entry at that place; a newer one stands."""
+    if ledger.get(acl) != at:
+        return ledger
+    return {each: place for each, place in ledger.items() if each != acl}
 
 
-def pattern_of(acl: Acl) -> str:
-    return f"{acl.pattern}/{acl.topic}"
+def key_of(acl: Acl) -> str:
+    return json.dumps(_as_list(acl), separators=(",", ":"))
 
 
-def as_value(pattern: str, acls: Iterable[Acl]) -> dict[str, object]:
-    rules = [[acl.principal, acl.host, acl.operation, acl.permission] for acl in sorted(acls)]
-    return {"pattern": pattern, "rules": rules}
+def as_value(acl: Acl) -> dict[str, object]:
+    return {"acl": _as_list(acl)}
 
 
-def parse_value(value: Mapping[str, object]) -> tuple[str, frozenset[Acl]]:
+def parse_acl(value: Mapping[str, object]) -> Acl:
     """:raises ValueError: | :raises KeyError: not a record of this ledger."""
-    pattern = str(value["pattern"])
-    kind, _, topic = pattern.partition("/")
-    if kind not in ("literal", "prefixed") or not topic or not isinstance(value["rules"], list):
-        raise ValueError(pattern)
-    return pattern, frozenset(_acl(topic, kind, rule) for rule in value["rules"])
-
-
-def _acl(topic: str, kind: str, rule: object) -> Acl:
-    if not isinstance(rule, list) or len(rule) != 4 or not all(isinstance(part, str) for part in rule):
+    rule = value["acl"]
+    if not isinstance(rule, list) or len(rule) != 6 or not all(isinstance(part, str) for part in rule):
         raise ValueError(rule)
-    principal, host, operation, permission = rule
-    if permission not in {"Allow", "Deny"}:
-        raise ValueError(permission)
-    return Acl(
-        topic,
-        "prefixed" if kind == "prefixed" else "literal",
-        principal,
-        host,
-        operation,
-        "Allow" if permission == "Allow" else "Deny",
-    )
+    topic, pattern, principal, host, operation, permission = rule
+    if not topic or pattern not in ("literal", "prefixed") or permission not in ("Allow", "Deny"):
+        raise ValueError(rule)
+    return Acl(topic, pattern, principal, host, operation, permission)
+
+
+def _as_list(acl: Acl) -> list[str]:
+    return [acl.topic, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission]

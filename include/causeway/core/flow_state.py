@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
-from causeway.core.acl_ledger import as_value, parse_value
+from causeway.core.acl_ledger import as_value, entered, key_of, parse_acl, taken_out
 from causeway.core.acls import Acl
 from causeway.core.beginnings import SetByHand, parse_set_by_hand
 from causeway.core.errors import ProtocolFault
@@ -35,7 +35,7 @@ from causeway.core.identity import Generation
 
 _VERSION = 1
 _NEVER = Generation(-1)
-_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters", "acls"]
+_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters", "acl", "acl_gone"]
 _PairKind = Literal["pairs", "adopted", "forgotten", "gap", "set"]
 Kind = _TurnKind | _PairKind
 
@@ -118,8 +118,8 @@ class FlowState:
     """Likewise."""
     source_cluster_id: str | None = None
     target_cluster_id: str | None = None
-    acls: dict[str, frozenset[Acl]] = field(default_factory=dict)
-    """Created by this flow on the target, by pattern of topics (`core/acl_ledger.py`)."""
+    acls: Mapping[Acl, int] = field(default_factory=dict)
+    """Created by this flow on the target, with the place of the newest entry (`core/acl_ledger.py`)."""
 
     @property
     def running(self) -> Run | None:
@@ -157,8 +157,8 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
     match kind:
         case "run":
             return _with_run(state, value, Generation(record.offset))
-        case "alive" | "ended":
-            return _with_sign(state, kind, value)
+        case "alive" | "ended" | "clusters":
+            return _with_clusters(state, value) if kind == "clusters" else _with_sign(state, kind, value)
         case "fence" | "lift":
             turned = _with_fence if kind == "fence" else _with_lift
             return turned(state, value, Generation(record.offset))
@@ -166,8 +166,8 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
         case "gap" | "set":
             return _with_ledger(state, kind, value)
-        case "acls" | "clusters":
-            return _with_acls(state, value) if kind == "acls" else _with_clusters(state, value)
+        case "acl" | "acl_gone":
+            return _with_acl(state, kind, value, record.offset)
         case _:
             raise ProtocolFault(
                 f"record {record.offset} of the flows topic",
@@ -220,9 +220,11 @@ def _with_lift(state: FlowState, value: dict[str, object], generation: Generatio
     return replace(state, generation=generation, fence=None)
 
 
-def _with_acls(state: FlowState, value: dict[str, object]) -> FlowState:
-    pattern, acls = parse_value(value)
-    return replace(state, acls={**state.acls, pattern: acls})
+def _with_acl(state: FlowState, kind: str, value: dict[str, object], offset: int) -> FlowState:
+    acl = parse_acl(value)
+    if kind == "acl":
+        return replace(state, acls=entered(state.acls, acl, offset))
+    return replace(state, acls=taken_out(state.acls, acl, _int(value["entry"])))
 
 
 def _with_clusters(state: FlowState, value: dict[str, object]) -> FlowState:
@@ -342,10 +344,16 @@ def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, byte
     return _record("clusters", flow, {"source": source, "target": target})
 
 
-def acls_record(flow: str, pattern: str, acls: frozenset[Acl]) -> tuple[bytes, bytes]:
-    """All that the flow has created on that pattern of topics, and that stands."""
-    key, body = _record("acls", flow, as_value(pattern, acls))
-    return key + f"/{pattern}".encode(), body
+def acl_record(flow: str, acl: Acl) -> tuple[bytes, bytes]:
+    """The flow is about to create it."""
+    key, body = _record("acl", flow, as_value(acl))
+    return key + f"/{key_of(acl)}".encode(), body
+
+
+def acl_gone_record(flow: str, acl: Acl, *, entry: int) -> tuple[bytes, bytes]:
+    """That entry of it is over; a newer one isn't, and keeps its key."""
+    key, body = _record("acl_gone", flow, {**as_value(acl), "entry": entry})
+    return key + f"/{entry}".encode(), body
 
 
 def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:

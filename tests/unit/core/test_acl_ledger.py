@@ -1,58 +1,79 @@
-"""What the list of created ACLs says after each change, and that it survives being written down."""
+"""What the list of created ACLs says after each change, whoever else changes it, and that it survives being
+written down."""
 
 from __future__ import annotations
 
 import pytest
 
-from causeway.core.acl_ledger import as_value, changed_patterns, entries, parse_value, pattern_of
+from causeway.core.acls import Acl
 from causeway.core.errors import ProtocolFault
-from causeway.core.flow_state import FlowState, LogRecord, acls_record, fold
+from causeway.core.flow_state import FlowState, LogRecord, acl_gone_record, acl_record, fold
 from tests.unit.core.test_acls import acl
 
 ONE, TWO, WIDE = acl("sf.orders"), acl("sf.orders", who="bob"), acl("sf.", pattern="prefixed")
 
 
-def test_only_patterns_that_change_are_written_again_and_whole() -> None:
-    ledger = {pattern_of(ONE): frozenset({ONE}), pattern_of(WIDE): frozenset({WIDE})}
-    assert changed_patterns(ledger, add=[TWO]) == {"literal/sf.orders": frozenset({ONE, TWO})}
-    assert changed_patterns(ledger, add=[ONE]) == {}
-    assert changed_patterns(ledger, remove=[WIDE]) == {"prefixed/sf.": frozenset()}
-    assert changed_patterns(ledger, remove=[acl("sf.trades")]) == {}
-    assert entries(ledger) == {ONE, WIDE}
-
-
-def test_records_come_back_as_the_newest_list_of_each_pattern() -> None:
+def told(*records: tuple[bytes, bytes], compacted: bool = False) -> dict[Acl, int]:
+    """The list after these records, at the offsets 0, 1, ...; compacted: only the newest of each key."""
+    newest = {key: offset for offset, (key, _) in enumerate(records)}
     states: dict[str, FlowState] = {}
-    lists = [(ONE, TWO), (WIDE,), (TWO,)]
-    for offset, acls in enumerate(lists):
-        key, value = acls_record("a", pattern_of(acls[0]), frozenset(acls))
-        states = fold(states, LogRecord(offset, 0, key, value))
-    assert states["a"].acls == {"literal/sf.orders": frozenset({TWO}), "prefixed/sf.": frozenset({WIDE})}
-    assert states["a"].generation == -1, "no turn"
+    for offset, (key, value) in enumerate(records):
+        if not compacted or newest[key] == offset:
+            states = fold(states, LogRecord(offset, 0, key, value))
+    state = states["a"]
+    assert state.generation == -1, "no turn"
+    return dict(state.acls)
 
 
-def test_each_pattern_has_a_key_of_its_own() -> None:
-    """Compaction keeps the newest record of a key."""
-    keys = {acls_record("a", pattern_of(each), frozenset({each}))[0] for each in (ONE, TWO, WIDE)}
-    assert keys == {b"1/acls/a/literal/sf.orders", b"1/acls/a/prefixed/sf."}
+def entry(one: Acl) -> tuple[bytes, bytes]:
+    return acl_record("a", one)
+
+
+def gone(one: Acl, at: int) -> tuple[bytes, bytes]:
+    return acl_gone_record("a", one, entry=at)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize(
+    ("records", "left"),
+    [
+        ([entry(ONE), entry(TWO), entry(WIDE)], {ONE: 0, TWO: 1, WIDE: 2}),
+        ([entry(ONE), entry(TWO), gone(ONE, 0)], {TWO: 1}),
+        ([entry(ONE), entry(ONE)], {ONE: 1}),
+        ([entry(ONE), entry(ONE), gone(ONE, 0)], {ONE: 1}),
+        ([entry(ONE), gone(ONE, 0), gone(ONE, 0), entry(ONE), gone(ONE, 0)], {ONE: 3}),
+        ([entry(ONE), entry(ONE), gone(ONE, 1)], {}),
+        ([gone(TWO, 7), entry(ONE)], {ONE: 1}),
+    ],
+    ids=["entered", "taken out", "again", "of before", "twice, and anew", "the newest", "never there"],
+)
+def test_what_is_taken_out_is_one_entry_and_no_newer_one(
+    records: list[tuple[bytes, bytes]], left: dict[Acl, int], compacted: bool
+) -> None:
+    assert told(*records, compacted=compacted) == left
+
+
+def test_each_acl_has_a_key_of_its_own() -> None:
+    """Compaction keeps the newest record of a key; a part of one that looks like another key is none."""
+    tricky = [Acl("t", "literal", f"User:a{mark}b", "*", "Read", "Allow") for mark in ("/", '"', ",", '","')]
+    acls = [ONE, TWO, WIDE, *tricky]
+    assert len({entry(each)[0] for each in acls}) == len(acls)
+    assert set(told(*map(entry, acls))) == set(acls)
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        b'{"v": 1, "pattern": "any/x", "rules": []}',
-        b'{"v": 1, "pattern": "literal/", "rules": []}',
-        b'{"v": 1, "pattern": "literal/x", "rules": 3}',
-        b'{"v": 1, "pattern": "literal/x", "rules": [["User:a", "*", "Read"]]}',
-        b'{"v": 1, "pattern": "literal/x", "rules": [["User:a", "*", "Read", "Perhaps"]]}',
-        b'{"v": 1, "pattern": "literal/x"}',
+        b'{"v": 1, "acl": ["x", "any", "User:a", "*", "Read", "Allow"]}',
+        b'{"v": 1, "acl": ["", "literal", "User:a", "*", "Read", "Allow"]}',
+        b'{"v": 1, "acl": 3}',
+        b'{"v": 1, "acl": ["x", "literal", "User:a", "*", "Read"]}',
+        b'{"v": 1, "acl": ["x", "literal", "User:a", "*", "Read", "Perhaps"]}',
+        b'{"v": 1, "acl": ["x", "literal", "User:a", "*", 3, "Allow"]}',
+        b'{"v": 1}',
     ],
 )
 def test_other_records_are_refused(value: bytes) -> None:
-    with pytest.raises(ProtocolFault, match=r"value of record 7 in the flows topic"):
-        fold({}, LogRecord(7, 0, b"1/acls/a/literal/x", value))
-
-
-def test_a_list_is_written_in_one_order_only() -> None:
-    assert as_value("literal/sf.orders", [TWO, ONE]) == as_value("literal/sf.orders", [ONE, TWO])
-    assert parse_value(as_value("literal/sf.orders", [TWO, ONE])) == ("literal/sf.orders", {ONE, TWO})
+    for kind in (b"acl", b"acl_gone"):
+        with pytest.raises(ProtocolFault, match=r"value of record 7 in the flows topic"):
+            fold({}, LogRecord(7, 0, b"1/" + kind + b"/a/x", value))

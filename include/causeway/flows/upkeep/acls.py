@@ -1,21 +1,21 @@
 """ACLs of mirrors: what differs from the source's, and the changes of a sync.
 
 The ledger (`core/acl_ledger.py`) comes first for what is created and last for what is removed, so that a
-death in between leaves no rule that Causeway made and doesn't know.
+death in between leaves no rule that Causeway made and doesn't know; nor does another sync beside this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from causeway.brokers.acls import AclChanges, topic_acls
-from causeway.core.acl_ledger import changed_patterns, entries
+from causeway.core.acl_ledger import Ledger
 from causeway.core.acls import Acl, AclPlan, plan_acls
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, NotAuthorized
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, acls_record
+from causeway.core.flow_state import FlowState, acl_gone_record, acl_record
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Unreachable
 from causeway.flows.clusters import Clusters
@@ -54,33 +54,44 @@ def look_at_acls(flow: Flow, state: FlowState, clusters: Clusters) -> AclView:
     assert here is not None
     assert there is not None
     plan = plan_acls(
-        flow, _begun(flow, state), here, there, entries(state.acls), mirrored_by=_principal(target.endpoint)
+        flow, _begun(flow, state), here, there, state.acls.keys(), mirrored_by=_principal(target.endpoint)
     )
     return AclView(plan=plan)
 
 
-def apply_acls(flow: Flow, clusters: Clusters, plan: AclPlan) -> dict[Acl, CausewayError]:
-    """The rules that the target refused to add or to remove."""
-    target = AclChanges(clusters.target.wire.endpoint)
-    _write_ledger(flow, clusters, add=plan.to_create)
+def apply_acls(flow: Flow, clusters: Clusters, plan: AclPlan, ledger: Ledger) -> dict[Acl, CausewayError]:
+    """The rules that the target refused to add or to remove. `ledger`: as the plan was made with it."""
+    target, book = AclChanges(clusters.target.wire.endpoint), _Book(flow, clusters)
+    entries = book.enter(plan.to_create)
     not_made = target.create(plan.to_create)
+    never_came = {acl: entries[acl] for acl, error in not_made.items() if not error.retriable}
+    standing = book.ledger()
+    book.enter(acl for acl in plan.to_create if acl not in never_came and acl not in standing)
     not_removed = target.remove(plan.to_remove)
-    gone = [acl for acl in plan.to_remove if acl not in not_removed]
-    never_came = [acl for acl, error in not_made.items() if not error.retriable]
-    _write_ledger(flow, clusters, remove={*gone, *plan.to_forget, *never_came})
+    gone = [acl for acl in (*plan.to_remove, *plan.to_forget) if acl not in not_removed]
+    book.take_out({acl: ledger[acl] for acl in gone} | never_came)
     return not_made | not_removed
 
 
-def _write_ledger(
-    flow: Flow, clusters: Clusters, *, add: Collection[Acl] = (), remove: Collection[Acl] = ()
-) -> None:
-    async def write() -> None:
-        state = await clusters.target.flow_state(flow.name)
-        for pattern, acls in changed_patterns(state.acls, add=add, remove=remove).items():
-            await clusters.target.append_plain(FLOWS_TOPIC, *acls_record(flow.name, pattern, acls))
+class _Book:
+    """The ledger as it is written, beside whoever else writes it."""
 
-    if add or remove:
-        clusters.network.run(write)
+    def __init__(self, flow: Flow, clusters: Clusters) -> None:
+        self._flow, self._target, self._run = flow, clusters.target, clusters.network.run
+
+    def ledger(self) -> Ledger:
+        return self._run(lambda: self._target.flow_state(self._flow.name)).acls
+
+    def enter(self, acls: Iterable[Acl]) -> dict[Acl, int]:
+        """Also what is there already: whoever takes that entry out doesn't know of this creation."""
+        return {acl: self._append(acl_record(self._flow.name, acl)) for acl in acls}
+
+    def take_out(self, entries: Mapping[Acl, int]) -> None:
+        for acl, entry in entries.items():
+            self._append(acl_gone_record(self._flow.name, acl, entry=entry))
+
+    def _append(self, record: tuple[bytes, bytes]) -> int:
+        return self._run(lambda: self._target.append_plain(FLOWS_TOPIC, *record))
 
 
 def _begun(flow: Flow, state: FlowState) -> Mapping[str, str]:

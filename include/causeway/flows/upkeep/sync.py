@@ -63,7 +63,9 @@ def sync_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, *, d
         _, target_admin = admins(source, target)
         not_set = apply_settings(drift.settings.changes, target_admin, dry_run=dry_run)
         plan = drift.acls.plan
-        not_done = apply_acls(flow, clusters, plan) if plan is not None and not dry_run else {}
+        not_done: dict[Acl, CausewayError] = {}
+        if plan is not None and not dry_run:
+            not_done = apply_acls(flow, clusters, plan, drift.mirrors.state.acls)
         return Synced(
             drift=drift,
             settings=tuple(each for each in drift.settings.changes if each.mirror not in not_set),
