@@ -12,6 +12,7 @@ Invariants: offsets of one batch rise strictly and lie in its range; no byte is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import google_crc32c
@@ -28,6 +29,7 @@ from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec, compre
 from causeway.core.wire import Malformed, read_varint, read_varlong, varint, wrap_int64
 
 _NO_DELTAS = b"\0\0"
+_LEAST_INT64, _MOST_INT64 = -(1 << 63), (1 << 63) - 1
 _NO_ATTRIBUTES = b"\0"
 """Of a record: no bit of them has a meaning yet."""
 
@@ -36,6 +38,10 @@ class Frame(NamedTuple):
     offset: int
     timestamp_ms: int
     body: bytes
+
+
+_new_frame = partial(tuple.__new__, Frame)
+"""A Frame without a call in Python: a third of the time that cutting one out takes."""
 
 
 def read_frames(
@@ -70,23 +76,24 @@ def _only_frame(payload: bytes, head: BatchHead) -> list[Frame] | None:
 
 def _cut_frames(payload: bytes, head: BatchHead) -> list[Frame]:
     frames: list[Frame] = []
-    position, least_delta = 0, 0
+    base_offset, base_timestamp, most_delta = head.base_offset, head.base_timestamp, head.last_offset_delta
+    position, least_delta, whole_bytes = 0, 0, len(payload)
     for _ in range(head.record_count):
         size_bytes, position = read_varint(payload, position)
         end = position + size_bytes
         timestamp_delta, position = read_varlong(payload, position + 1)
         offset_delta, position = read_varint(payload, position)
-        if not position <= end <= len(payload):
+        if not position <= end <= whole_bytes:
             raise Malformed(f"a record of {size_bytes} bytes doesn't fit in")
-        if not least_delta <= offset_delta <= head.last_offset_delta:
-            raise Malformed(
-                f"offset {head.base_offset + offset_delta} follows {head.base_offset + least_delta - 1}"
-            )
-        timestamp_ms = wrap_int64(head.base_timestamp + timestamp_delta)
-        frames.append(Frame(head.base_offset + offset_delta, timestamp_ms, payload[position:end]))
+        if not least_delta <= offset_delta <= most_delta:
+            raise Malformed(f"offset {base_offset + offset_delta} follows {base_offset + least_delta - 1}")
+        timestamp_ms = base_timestamp + timestamp_delta
+        if not _LEAST_INT64 <= timestamp_ms <= _MOST_INT64:
+            timestamp_ms = wrap_int64(timestamp_ms)
+        frames.append(_new_frame((base_offset + offset_delta, timestamp_ms, payload[position:end])))
         position, least_delta = end, offset_delta + 1
-    if position != len(payload):
-        raise Malformed(f"{len(payload) - position} bytes are left behind the last record")
+    if position != whole_bytes:
+        raise Malformed(f"{whole_bytes - position} bytes are left behind the last record")
     return frames
 
 

@@ -134,11 +134,11 @@ def repack(
 
 
 def _packed(frames: Sequence[Frame], codec: Codec, demands: Demands) -> list[Repacked]:
-    """One batch, or as many as it takes: how small halves get is known when they are compressed."""
+    """One batch, or as many as it takes: how small parts get is known when they are compressed."""
     batch = write_batch(frames, codec=codec, producer_id=NO_PRODUCER_ID, producer_epoch=-1, base_sequence=-1)
     if demands.splits(len(batch), len(frames)):
-        middle = len(frames) // 2
-        return _packed(frames[:middle], codec, demands) + _packed(frames[middle:], codec, demands)
+        parts = _parts(frames, len(batch), demands)
+        return [made for part in parts for made in _packed(part, codec, demands)]
     return [
         Repacked(
             batch=batch,
@@ -148,6 +148,14 @@ def _packed(frames: Sequence[Frame], codec: Codec, demands: Demands) -> list[Rep
             max_timestamp=max(frame.timestamp_ms for frame in frames),
         )
     ]
+
+
+def _parts(frames: Sequence[Frame], size_bytes: int, demands: Demands) -> list[Sequence[Frame]]:
+    """As many as would do if all records were alike; two at least."""
+    assert demands.largest_bytes is not None
+    wanted = -(-size_bytes // max(demands.largest_bytes, 1))
+    each = -(-len(frames) // min(wanted, len(frames)))
+    return [frames[first : first + each] for first in range(0, len(frames), each)]
 
 
 def segments_of(frames: Sequence[Frame]) -> tuple[tuple[int, int], ...]:

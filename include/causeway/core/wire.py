@@ -21,8 +21,12 @@ class Malformed(ValueError):
 def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """An int32 and the position behind it."""
     first = buffer[position]
-    if first < 0x80:  # nearly every length and delta: worth the shortcut
+    if first < 0x80:  # nearly every length and delta has one byte or two: worth the shortcuts
         return (first >> 1) ^ -(first & 1), position + 1
+    second = buffer[position + 1]
+    if second < 0x80:
+        raw = first & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
     return _read_long_form(buffer, position, _INT32_MAX_BYTES, _INT32_BITS)
 
 
@@ -31,6 +35,10 @@ def read_varlong(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     first = buffer[position]
     if first < 0x80:
         return (first >> 1) ^ -(first & 1), position + 1
+    second = buffer[position + 1]
+    if second < 0x80:
+        raw = first & 0x7F | second << 7
+        return (raw >> 1) ^ -(raw & 1), position + 2
     return _read_long_form(buffer, position, _INT64_MAX_BYTES, _INT64_BITS)
 
 
