@@ -219,10 +219,17 @@ def test_retention_that_passes_the_position_inside_a_run(sf: LabCluster, nyc: La
     assert f"accept-gap inside_{name} {topic} 0 5 12 " in partition.parked["remedy"]
     assert shown(nyc, f"sf.{topic}") == mirrored
     runs.before_round = lambda _: None
+    for first, end in ((5, 11), (5, 13), (4, 12), (6, 12), (0, 25)):
+        with pytest.raises(BadInput, match="must repeat the gap that is seen, 5 to 12") as refused:
+            accept_gap(flow, sf.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), first, end, WHY)
+        assert f"accept-gap inside_{name} {topic} 0 5 12 " in refused.value.remedy
+    assert not look_at_flow(flow, runs.source, runs.target).state.gaps
     done = accept_gap(flow, sf.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), 5, 12, WHY)
     assert done.adopted is not None
     assert runs.run().records == 13
     assert shown(nyc, f"sf.{topic}") == mirrored + shown(sf, topic)
+    with pytest.raises(BadInput, match="none is seen: the source has all from 25 on"):
+        accept_gap(flow, sf.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), 5, 11, WHY)
 
 
 def test_what_is_normal_is_not_reported_as_anything(

@@ -51,6 +51,15 @@ def test_prefixes_name_the_source_and_reveal_cycles_of_any_length() -> None:
     assert PrefixNaming("sf", "-").target_topic("orders") == "sf-orders"
 
 
+def test_a_prefix_ends_at_the_flows_own_separator() -> None:
+    """Another character in a name is part of the name: `nyc.orders` was perhaps called so from the start."""
+    naming = PrefixNaming("sf", "-")
+    assert naming.comes_from("nyc-orders", "nyc")
+    assert naming.comes_from("par-nyc-orders", "nyc")
+    assert not naming.comes_from("nyc.orders", "nyc")
+    assert not PrefixNaming("sf").comes_from("nyc-orders", "nyc")
+
+
 def test_identity_keeps_names_and_sees_no_cycle() -> None:
     assert IdentityNaming().target_topic("orders") == "orders"
     assert not IdentityNaming().comes_from("nyc.orders", "nyc")

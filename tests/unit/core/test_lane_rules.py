@@ -9,6 +9,7 @@ from causeway.core.lane_rules import (
     Fresh,
     LostPosition,
     foreign_data,
+    is_covered,
     judge_position,
     judge_source_lineage,
     kept_to,
@@ -334,6 +335,22 @@ def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(
 def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now():
     runs = [stretch(102, 40, (5, 0)), stretch(107, 45, (5, 0))]
     assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, kept_to=45, log_end=48)
+
+
+@pytest.mark.parametrize(
+    ("position", "covers"),
+    [
+        (POSITION, True),
+        (replace(POSITION, source_next=106), False),
+        (replace(POSITION, target_next=44), False),
+        (replace(POSITION, target_topic_id=OTHER_ID), False),
+        (ForeignPosition(107, "no metadata"), False),
+        (None, False),
+    ],
+    ids=["behind it", "source in front", "target in front", "another topic now", "not ours", "none"],
+)
+def test_a_run_of_the_map_hangs_no_longer_if_the_position_covers_it(position, covers):
+    assert is_covered(stretch(100, 38, (7, 0)), position) is covers
 
 
 def test_without_a_position_nothing_was_committed():
