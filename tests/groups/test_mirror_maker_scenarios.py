@@ -6,12 +6,21 @@ What its tests allow (repeats below `offset.lag.max`, places that are only lower
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
+import re
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from causeway.core.errors import ClusterUnreachable
 from causeway.core.group_sync import Outcome
-from causeway.core.naming import IdentityNaming
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.mirror_maker_records import Checkpoint, encode_checkpoint
+from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.entrypoints.cli import main
+from causeway.flows.groups.run import sync_groups
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.groups.conftest import MakeStage
@@ -291,3 +300,88 @@ def test_offset_translation(stage: MakeStage, source_offset: int, expected: int)
     there = {int(value): offset for _, offset, value in all_values(scene.target, scene.mirrored)}
     exact = there.get(expected, max(there.values()) + 1)
     assert scene.there(scene.group()) == {0: exact}
+
+
+def test_checkpoint_store_initialized(stage: MakeStage) -> None:
+    """Until what was said before is known nothing is said: a topic that isn't there yet is read as empty."""
+    scene = stage(partitions=1)
+    alias = scene.stem.replace("-", "_")
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, source=alias)
+    begun(scene)
+    scene.commit(scene.group(), {0: 5})
+    assert scene.sync(writes=False).result.checkpoints == 0
+    assert f"{alias}.checkpoints.internal" not in topics(scene.target), "a look makes nothing"
+    assert [scene.sync().result.checkpoints for _ in range(2)] == [1, 0]
+
+
+def test_read_checkpoints_topic(stage: MakeStage) -> None:
+    """Each place's last word counts; what others wrote there, or wrote badly, is skipped."""
+    scene = begun(stage(partitions=2))
+    scene.commit(scene.group(), {0: 4, 1: 5})
+    scene.sync()
+    (key, _), topic = encode_checkpoint(_said(scene, 0, 4, 4)), scene.mirror.flow.checkpoints_topic
+    producer = Producer(scene.target.endpoint().settings)
+    for value in (b"", b"\x00\x01" + bytes(18), b"\x00\x00"):
+        producer.produce(topic, value, key)
+    producer.produce(topic, b"no checkpoint at all")
+    assert producer.flush(30) == 0
+    assert scene.sync().result.checkpoints == 0, "what was said before is still known"
+    key, value = encode_checkpoint(_said(scene, 1, 5, 3))
+    producer.produce(topic, value, key)
+    assert producer.flush(30) == 0
+    assert scene.sync().result.checkpoints == 1, "somebody said something else"
+
+
+def _said(scene: GroupStage, partition: int, source_next: int, target_next: int) -> Checkpoint:
+    return Checkpoint(
+        group=scene.group(),
+        target=TopicPartition(scene.mirrored, partition),
+        source_next=SourceOffset(source_next),
+        target_next=TargetOffset(target_next),
+    )
+
+
+def test_consumer_group_initialize_timeout(stage: MakeStage) -> None:
+    """Groups that can't be listed aren't no groups; the next try does all of it."""
+    scene = begun(stage(partitions=1))
+    scene.commit(scene.group(), {0: 5})
+    away = dataclasses.replace(scene.source.endpoint(), settings={"bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(ClusterUnreachable):
+        sync_groups(
+            scene.mirror.flow, scene.wanted(), away, scene.target.endpoint(), scene.said.append, writes=True
+        )
+    assert scene.there(scene.group()) == {}
+    assert scene.sync().outcomes == {Outcome.SYNCED: 1}
+
+
+def test_cluster_with_emit_offset_disabled(
+    stage: MakeStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """DedicatedMirrorIntegrationTest: by flows.yaml and the command line, as an operator has it."""
+    scene = stage(partitions=1)
+    alias = scene.stem.replace("-", "_")
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, source=alias, naming=PrefixNaming(alias))
+    begun(scene)
+    scene.commit(scene.group(), {0: 5})
+    for name, cluster in (("SF", scene.source), ("NYC", scene.target)):
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name}", cluster.connection_json())
+    file = tmp_path / "flows.yaml"
+    file.write_text(
+        f"clusters:\n  {alias}: {{connection: kafka_sf}}\n  nyc: {{connection: kafka_nyc}}\nflows:\n"
+        f"  {scene.mirror.flow.name}:\n    source: {alias}\n    target: nyc\n    topics: [{scene.topic}]\n"
+        f"    groups: [{scene.group()}]\n    sync.group.offsets.enabled: true\n"
+        "    emit.offset-syncs.enabled: false\n"
+    )
+
+    def causeway(*arguments: str) -> str:
+        assert main(["groups", scene.mirror.flow.name, *arguments, "--file", str(file)]) == 0
+        return capsys.readouterr().out
+
+    assert "looked only" in causeway()
+    told = json.loads(causeway("--sync", "--json"))
+    assert (told["checkpoints"], told["offset_syncs"], told["commits"]) == (1, 0, 1)
+    (place,) = told["partitions"]
+    assert (place["group"], place["outcome"], place["target_offset"]) == (scene.group(), "synced", 5)
+    shown = causeway("--group", scene.group())
+    assert re.search(rf"{scene.topic}-0 +5 +{alias}.{scene.topic}-0 +5 +5 +synced", shown), shown
+    assert f"mm2-offset-syncs.{alias}.internal" not in topics(scene.target)

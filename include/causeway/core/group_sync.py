@@ -114,6 +114,8 @@ class Verdict:
     """What the target held."""
     commit: Committed | None = None
     """What to commit on the target now."""
+    is_ahead: bool = False
+    """Its place is the mirror's end, as far as it was seen; what the map gives is exact."""
     why: str = ""
 
 
@@ -224,5 +226,6 @@ def _verdict(
         target_next=at,
         before=None if place.there is None else place.there.offset,
         commit=commit,
+        is_ahead=isinstance(place.translation, Translated) and place.translation.ahead_by > 0,
         why=why,
     )

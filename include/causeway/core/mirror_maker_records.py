@@ -53,6 +53,16 @@ class OffsetSync:
     target_offset: TargetOffset
 
 
+def is_news(checkpoint: Checkpoint, last: Checkpoint | None, *, is_exact: bool) -> bool:
+    """Whether it has to be said. Places only rise, unless the group itself went back on the source, or the
+    map says exactly that its record lies lower (the target's log was written again)."""
+    if last is None or is_exact:
+        return checkpoint != last
+    if checkpoint.source_next < last.source_next:
+        return True
+    return checkpoint != last and checkpoint.target_next >= last.target_next
+
+
 def checkpoints_topic(source_alias: str, separator: str = ".") -> str:
     return f"{source_alias}{separator}checkpoints{separator}internal"
 

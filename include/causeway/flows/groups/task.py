@@ -34,6 +34,7 @@ from causeway.core.mirror_maker_records import (
     Checkpoint,
     encode_checkpoint,
     encode_offset_sync,
+    is_news,
 )
 from causeway.core.ports import Refused
 from causeway.core.rights import Operation
@@ -172,7 +173,11 @@ class _Work:
             checkpoint
             for verdict in verdicts
             if (checkpoint := self._checkpoint(verdict)) is not None
-            and self._checkpoints.get(checkpoint.group, {}).get(checkpoint.target) != checkpoint
+            and is_news(
+                checkpoint,
+                self._checkpoints.get(checkpoint.group, {}).get(checkpoint.target),
+                is_exact=not verdict.is_ahead,
+            )
         ]
         return await self._target.append_many(self._task.checkpoints_topic, map(encode_checkpoint, news))
 
