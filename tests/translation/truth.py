@@ -94,13 +94,15 @@ def check_partition(
         return
     offset = dict(zip(here, here_at, strict=True)) if written is None else written
     sources, is_exact = [offset[known] for known in arrived], written is None
-    tally.to_target += _check(
+    tally.to_target += check_direction(
         f"{tp} to the target", sources, there_at, index.to_targets, tally, is_exact=is_exact
     )
-    tally.to_source += _check(f"{tp} back", there_at, sources, index.to_sources, tally, is_exact=is_exact)
+    tally.to_source += check_direction(
+        f"{tp} back", there_at, sources, index.to_sources, tally, is_exact=is_exact
+    )
 
 
-def _check(
+def check_direction(
     what: str,
     ours: Sequence[int],
     theirs: Sequence[int],
