@@ -100,12 +100,13 @@ def _one_run(source: str, target: str, flow: str, topic: str, stem: str, *spark:
     began, cpu_began = time.monotonic(), time.process_time()
     made = make_flow(flow, topic)
     if spark:
-        from causeway.spark.groups import groups_carrier
+        from causeway.spark import groups as through_spark
         from causeway.spark.session import spark_context
 
+        through_spark._SAY_SECONDS = 0.1
         with spark_context("many groups") as context:
             began = time.monotonic()
-            carry = groups_carrier(context, here, there)
+            carry = through_spark.groups_carrier(context, here, there, said.append)
             report = sync_groups(made, groups, here, there, said.append, writes=True, carry=carry)
     else:
         report = sync_groups(made, groups, here, there, said.append, writes=True)

@@ -22,6 +22,8 @@ def test_every_group_gets_its_place(stage: MakeStage, through_spark: bool) -> No
     found = measured(scene, through_spark=through_spark)
     assert found.outcomes == {"synced": GROUPS * PARTITIONS}
     assert (found.checkpoints, found.commits) == (GROUPS * PARTITIONS, GROUPS * PARTITIONS)
+    if through_spark:
+        assert f" of 8 shares of {GROUPS} groups" in found.said[0]
     there = {(p, v): o for p, o, v in all_values(scene.target, scene.mirrored)}
     here = {(p, o): v for p, o, v in all_values(scene.source, scene.topic)}
     for group in list(places)[::7]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -24,6 +26,8 @@ from causeway.flows.report_files import write_report_file
 from causeway.spark.driver import endpoints_from, say_aloud, warn_of_clear_secrets, watch_parent
 from causeway.spark.executor import GroupPayload, carry_groups
 from causeway.spark.session import spark_context
+
+_SAY_SECONDS = 2.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,7 +64,7 @@ def run(
     source, target = endpoints
     with spark_context(f"causeway groups {flow_name}") as context:
         warn_of_clear_secrets(context, endpoints, flow_name, say)
-        carry = groups_carrier(context, source, target)
+        carry = groups_carrier(context, source, target, say)
         return sync_groups(
             deployment.flow(flow_name),
             deployment.groups[flow_name],
@@ -72,17 +76,41 @@ def run(
         )
 
 
-def groups_carrier(context: SparkContext, source: ClusterEndpoint, target: ClusterEndpoint) -> CarryGroups:
+def groups_carrier(
+    context: SparkContext, source: ClusterEndpoint, target: ClusterEndpoint, say: Say
+) -> CarryGroups:
     def carry(tasks: Sequence[GroupTask]) -> list[GroupTaskResult]:
         payloads = [GroupPayload(task, source, target) for task in tasks]
         if not payloads:
             return []
-        answers: list[GroupTaskResult | CausewayError] = (
-            context.parallelize(payloads, len(payloads)).mapPartitions(carry_groups).collect()
-        )
+        with _progress(context, tasks, say):
+            answers: list[GroupTaskResult | CausewayError] = (
+                context.parallelize(payloads, len(payloads)).mapPartitions(carry_groups).collect()
+            )
         for answer in answers:
             if isinstance(answer, CausewayError):
                 raise answer
         return [answer for answer in answers if isinstance(answer, GroupTaskResult)]
 
     return carry
+
+
+@contextmanager
+def _progress(context: SparkContext, tasks: Sequence[GroupTask], say: Say) -> Iterator[None]:
+    """A line now and then, because one action is all that the driver waits for."""
+    flow, shares, over = tasks[0].flow, len(tasks), threading.Event()
+
+    def tell() -> None:
+        tracker = context.statusTracker()
+        while not over.wait(_SAY_SECONDS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+            say(f"{flow}: {done} of {shares} shares of {len(tasks[0].groups):,} groups")
+
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        over.set()
+        telling.join()
