@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.mirror_maker_topics import last_offset_syncs
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
@@ -17,6 +18,7 @@ from causeway.core.identity import TopicPartition
 from causeway.core.naming import IdentityNaming
 from causeway.flows.fence import fence_flow, lift_fence
 from causeway.flows.groups.run import sync_groups
+from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.groups.conftest import MakeStage
 from tests.groups.jvm import GroupProbe
@@ -181,10 +183,68 @@ def test_a_group_at_work_on_the_target_is_left_alone(stage: MakeStage) -> None:
     assert report.result.checkpoints == 1, "its checkpoint goes on"
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_that_begins_between_our_look_and_our_commit_keeps_its_place(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    from confluent_kafka import Consumer
+
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    scene.commit(group, {0: 20})
+    settings = {"group.id": group, "group.protocol": protocol, "enable.auto.commit": False}
+    consumer = Consumer({**scene.target.endpoint().settings, **settings})
+    ask = ConsumerGroups.commit
+
+    async def too_late(groups: ConsumerGroups, wanted: Any) -> Any:
+        consumer.subscribe([scene.mirrored])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        return await ask(groups, wanted)
+
+    with monkeypatch.context() as race:
+        race.setattr(ConsumerGroups, "commit", too_late)
+        report = scene.sync()
+    consumer.close()
+    row = row_of(report, group)
+    assert (row.outcome, row.why) == (Outcome.ACTIVE, "a consumer began there just now")
+    assert committed(scene.target, group) == {}
+    assert row_of(scene.sync(), group).outcome is Outcome.SYNCED, "it has left without a word"
+
+
+def test_a_group_that_was_wiped_on_the_source_begins_anew_there_and_not_here(stage: MakeStage) -> None:
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(50), 1)
+    scene.mirror.run()
+    scene.commit(group, {0: 40})
+    scene.sync()
+    admin = admin_client(scene.source.endpoint())
+    for answer in admin.delete_consumer_groups([group]).values():
+        answer.result(30)
+    assert scene.sync().groups == ()
+    scene.commit(group, {0: 3})
+    assert row_of(scene.sync(), group).outcome is Outcome.WENT_BACK
+    assert scene.there(group) == {0: 40}
+    scene.sync(follow_rewinds=True)
+    assert scene.there(group) == {0: 3}
+
+
+@pytest.mark.parametrize("words", ["AgAAAX+", "é" * 4_096, '{"causeway":2}', "\0\n"])
+def test_a_groups_own_metadata_holds_up_nobody(stage: MakeStage, words: str) -> None:
+    scene = stage(partitions=1)
+    write(scene.source, scene.topic, range(10), 1)
+    scene.mirror.run()
+    scene.commit(scene.group(), {0: 4}, words)
+    assert scene.sync().outcomes == {Outcome.SYNCED: 1}
+    assert scene.there(scene.group()) == {0: 4}
+    assert scene.sync().result.checkpoints == 0, "it is read as it was written"
+
+
 def test_below_the_log_start_of_the_target_is_its_log_start(stage: MakeStage) -> None:
     from confluent_kafka import TopicPartition as At
-
-    from causeway.lab.clients import admin_client
 
     scene = stage(partitions=1)
     group = scene.group()
