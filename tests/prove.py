@@ -27,6 +27,8 @@ from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
 from tests.chaos.prove import prove_chaos, prove_settling
+from tests.failback.prove import TrialsFailed as FailbacksFailed
+from tests.failback.prove import prove as prove_failback
 from tests.failover.prove import TrialsFailed
 from tests.failover.prove import prove as prove_failover
 from tests.fidelity.prove import prove as prove_compacting
@@ -115,6 +117,10 @@ def failover(folder: Path, wish: Wish) -> str:
     return prove_failover(folder, wish.seed, _say)
 
 
+def failback(folder: Path, wish: Wish) -> str:
+    return prove_failback(folder, wish.seed, _say)
+
+
 def simulation(_folder: Path, _wish: Wish) -> str:
     tally = prove_simulation()
     _say(str(tally))
@@ -146,6 +152,7 @@ PARTS: dict[str, Part] = {
     for each in (
         following,
         failover,
+        failback,
         compacting,
         groups,
         translation,
@@ -163,6 +170,7 @@ PARTS: dict[str, Part] = {
 _FAILURES = (
     CampaignFailed,
     CellsFailed,
+    FailbacksFailed,
     GapFailed,
     GroupsFailed,
     SeedsFailed,
@@ -204,6 +212,7 @@ def _page(told: dict[str, str]) -> str:
         "gaps",
         "following",
         "failover",
+        "failback",
         "compacting",
         "groups",
         "translation",

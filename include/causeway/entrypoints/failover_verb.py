@@ -92,7 +92,7 @@ def failover_flow(request: Request) -> Outcome:
     def consent(sheet: Sheet) -> None:
         _keep_page(request, sheet)
         request.progress(sheet_text(sheet))
-        _ask(request, flow.name, f"fail {len(sheet.plan.groups)} groups over to {flow.target}")
+        ask(request, flow.name, f"fail {len(sheet.plan.groups)} groups over to {flow.target}")
 
     done = fail_over(
         flow,
@@ -158,7 +158,7 @@ def _keep_page(request: Request, sheet: Sheet) -> None:
     request.progress(f"{sheet.flow}: the sheet is in {request.options.html}")
 
 
-def _ask(request: Request, flow: str, what: str) -> None:
+def ask(request: Request, flow: str, what: str) -> None:
     """Typing a name is slower than a key, on purpose.
 
     :raises BadInput: something else was typed, or nobody is there to type.
@@ -176,7 +176,7 @@ def _ask(request: Request, flow: str, what: str) -> None:
         )
 
 
-def failed_over(done: FailedOver) -> Outcome:
+def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
     from dataclasses import asdict
 
     checked = done.verified
@@ -187,13 +187,14 @@ def failed_over(done: FailedOver) -> Outcome:
         if done.was_done
         else f"{done.flow}: failover {done.run}: {done.groups} groups, {done.moved:,} offsets committed"
     )
+    back = f"{done.flow}: fenced; back with `causeway failover {done.flow} --rollback {done.run}`"
     lines = [
         head,
         f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
         f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at, "
         f"{len(checked.earlier):,} of them earlier than the moment; {checked.at_the_end:,} are at their end",
         *(f"LEFT ALONE {line}" for line in left),
-        f"{done.flow}: fenced; back with `causeway failover {done.flow} --rollback {done.run}`",
+        *([back] if stays_fenced else []),
     ]
     payload = {
         **asdict(done.verified),
@@ -217,7 +218,7 @@ def _roll_back(request: Request) -> Outcome:
     def consent(run: FailoverRun, remaining: Remaining) -> None:
         for astray in remaining.astray:
             request.progress(astray_text(astray))
-        _ask(request, flow.name, f"put {len(run.shifts)} groups back to where they were on {flow.target}")
+        ask(request, flow.name, f"put {len(run.shifts)} groups back to where they were on {flow.target}")
 
     done = roll_back(flow, target, request.options.rollback, by=who(), consent=consent, say=request.progress)
     text = (

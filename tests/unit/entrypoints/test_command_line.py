@@ -44,6 +44,7 @@ VERBS = [
     "heartbeat",
     "upstreams",
     "failover",
+    "failback",
     "lab up",
     "lab down",
     "lab status",

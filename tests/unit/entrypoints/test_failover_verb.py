@@ -19,7 +19,7 @@ from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.entrypoints.cli import parser
 from causeway.entrypoints.failover_page import page
 from causeway.entrypoints.failover_text import sheet_text
-from causeway.entrypoints.failover_verb import _ask, _wish
+from causeway.entrypoints.failover_verb import _wish, ask
 from causeway.entrypoints.verbs import Request
 
 FLOWS = """\
@@ -83,11 +83,11 @@ def test_what_is_refused_before_any_cluster_is_asked(request_of, arguments: list
 def test_only_the_flows_name_is_a_yes(request_of, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     with pytest.raises(BadInput, match="nothing was done"):
-        _ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
+        ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
     monkeypatch.setattr("sys.stdin", io.StringIO("sf_to_nyc\n"))
-    _ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
+    ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    _ask(request_of("--at", "latest", "--yes"), "sf_to_nyc", "fail over")
+    ask(request_of("--at", "latest", "--yes"), "sf_to_nyc", "fail over")
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ One partition, compacted, plain records. A run of a failover is told in this ord
     given up  nothing was moved, because the state had changed under the plan
     rolled back   the offsets from before are back
 
+A failback is one record, told anew at each step: the newest counts.
+
 Invariants
     A. A run counts from its `begun` on, and then all its offsets are there: what died before never was.
     B. Offsets before are written before any group is moved, so a rollback never has to guess.
@@ -23,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from causeway.core.errors import ProtocolFault
+from causeway.core.failback.plan import FailbackRun, failback_fields, parse_failback
 from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
 from causeway.core.group_sync import Committed
@@ -31,7 +34,7 @@ from causeway.core.identity import TargetOffset, TopicPartition
 FAILOVERS_TOPIC = "causeway-failovers.internal"
 _VERSION = 1
 _PARTITIONS_PER_RECORD = 200
-_OFFSETS, _AGREED = "offsets", "agreed"
+_OFFSETS, _AGREED, _FAILBACK = "offsets", "agreed", "failback"
 
 
 class Status(StrEnum):
@@ -88,6 +91,8 @@ class Journal:
     """In the order in which they began."""
     loose: Mapping[str, Shifts] = field(default_factory=dict)
     """Offsets of runs that haven't begun, or never will."""
+    failbacks: Mapping[str, FailbackRun] = field(default_factory=dict)
+    """In the order in which they began."""
 
     def of_flow(self, flow: str) -> list[FailoverRun]:
         return [run for run in self.runs.values() if run.flow == flow]
@@ -96,6 +101,10 @@ class Journal:
         """The last one that has moved anything, or was about to, and was not taken back."""
         live = [run for run in self.of_flow(flow) if run.status in (Status.BEGUN, Status.DONE)]
         return live[-1] if live else None
+
+    def newest_failback(self, flow: str) -> FailbackRun | None:
+        found = [run for run in self.failbacks.values() if run.flow == flow]
+        return found[-1] if found else None
 
 
 def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) -> Journal:
@@ -110,6 +119,9 @@ def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) 
             return _with_offsets(journal, run, fields)
         if kind == _AGREED:
             return _with_agreement(journal, run)
+        if kind == _FAILBACK:
+            back = parse_failback(flow, run, fields)
+            return replace(journal, failbacks={**journal.failbacks, run: back})
         return _with_status(journal, flow, run, Status(kind), fields)
     except (AssertionError, ValueError, KeyError, TypeError, RecursionError) as cause:
         raise ProtocolFault(
@@ -191,6 +203,10 @@ def ended_record(
     flow: str, run: str, status: Status, *, by: str, at_ms: int, facts: Mapping[str, object] | None = None
 ) -> tuple[bytes, bytes]:
     return _record([str(status), flow, run], {"by": by, "at_ms": at_ms, "facts": dict(facts or {})})
+
+
+def failback_record(run: FailbackRun) -> tuple[bytes, bytes]:
+    return _record([_FAILBACK, run.flow, run.run], failback_fields(run))
 
 
 def _record(key: list[object], value: dict[str, object]) -> tuple[bytes, bytes]:

@@ -15,7 +15,7 @@ from uuid import UUID
 from causeway.core.errors import BadInput
 from causeway.core.failover.figure import Figure, at_least, at_most, exact, unknown
 from causeway.core.failover.place import Place, Reason
-from causeway.core.failover.wish import Active, Wish
+from causeway.core.failover.wish import Active, Mode, Wish
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.instants import rfc3339
@@ -193,6 +193,8 @@ def _partitions(
     """For a moment all partitions of each topic that the group reads: where there is no commit, a reader may
     begin at the end and skip. For `latest` those that the group has committed."""
     concerned = {*group.here, *group.known}
+    if wish.mode is Mode.HOME:
+        return sorted(tp for tp in mirrored if tp in group.known)
     if wish.moment_ms is None:
         return sorted(tp for tp in mirrored if tp in concerned)
     topics = {tp.topic for tp in concerned} | group.topics
@@ -203,7 +205,8 @@ def _move(wish: Wish, group: GroupFacts, partition: Mirrored) -> Move | LeftAlon
     tp, known = partition.target, group.known.get(partition.target)
     place = partition.place
     if wish.moment_ms is None:
-        after, reasons, why_not = _latest(known, partition, is_own=tp in group.own)
+        is_own = tp in group.own and wish.mode is not Mode.HOME
+        after, reasons, why_not = _latest(known, partition, is_own=is_own)
     elif place is None:
         after, reasons, why_not = None, (), "its times weren't looked at"
     else:

@@ -24,6 +24,8 @@ class Mode(StrEnum):
     """The source may be gone; what it didn't give is lost."""
     PLANNED = "planned"
     """The source is alive: its writers have stopped, and everything is mirrored before any group moves."""
+    HOME = "home"
+    """Planned, to a cluster that was the primary before: what its groups had committed there is history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

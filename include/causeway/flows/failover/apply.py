@@ -69,9 +69,11 @@ def look_before_failover(
     selection: FlowGroups,
     *,
     is_priced: bool = True,
+    home_of: Flow | None = None,
 ) -> Sheet:
     """The sheet alone. Nothing is written."""
     with open_sides(source, target) as sides, trouble_of(flow):
+        sides.home_of = home_of
         return sides.network.run(lambda: make_sheet(flow, sides, wish, selection, is_priced=is_priced))
 
 
@@ -82,9 +84,15 @@ def fail_over(
     wish: Wish,
     selection: FlowGroups,
     operator: Operator,
+    *,
+    home_of: Flow | None = None,
 ) -> FailedOver:
-    """:raises StalePlan: something moved between sheet and fence. | :raises BadInput: as `make_sheet`."""
+    """`home_of`: the flow of the other direction, from which everything goes home.
+
+    :raises StalePlan: something moved between sheet and fence. | :raises BadInput: as `make_sheet`.
+    """
     with open_sides(source, target) as sides, trouble_of(flow):
+        sides.home_of = home_of
         sheet = None
         run = sides.network.run(lambda: earlier_run(flow, sides, wish))
         if run is None:

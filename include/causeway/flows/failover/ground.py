@@ -22,6 +22,7 @@ from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import Position
 from causeway.core.translation import PartitionMap, reach_of
+from causeway.flows.failover.returning import NOTHING_TURNED, Turned, TurnedPartition
 from causeway.flows.failover.sides import Sides
 
 
@@ -90,6 +91,7 @@ async def survey(
     notes: tuple[str, ...],
     *,
     is_fenced: bool,
+    turned: Turned = NOTHING_TURNED,
 ) -> Ground:
     """`is_fenced`: nothing can change any more, and what is read has to be proved."""
     target = sides.target
@@ -107,9 +109,28 @@ async def survey(
             why = start if isinstance(start, Refused) else end
             notes = (*notes, f"{tp} isn't moved to: {why}")
             continue
-        found[tp] = _partition(tp, pair, start, end.offset, runs[tp], positions[tp])
+        found[tp] = (
+            _partition(tp, pair, start, end.offset, runs[tp], positions[tp])
+            if tp not in turned.partitions
+            else _turned_partition(tp, pair, start, end.offset, turned.partitions[tp])
+        )
     ids = {name: topic.topic_id for name, topic in topics.items()}
     return Ground(flow=flow, state=state, partitions=found, topic_ids=ids, notes=notes)
+
+
+def _turned_partition(
+    tp: TopicPartition, pair: KnownPair, start: int, log_end: int, turned: TurnedPartition
+) -> MirrorPartition:
+    return MirrorPartition(
+        source=TopicPartition(pair.source_topic, tp.partition),
+        target=tp,
+        pair=pair,
+        log_start=TargetOffset(start),
+        end=TargetOffset(min(log_end, turned.reach.target_next)),
+        source_next=turned.reach.source_next,
+        runs=turned.runs,
+        map=turned.map,
+    )
 
 
 def _partition(

@@ -19,6 +19,7 @@ from causeway.core.ports import LogEnd
 from causeway.flows.failover.ground import Ground, MirrorPartition, select_topics, survey
 from causeway.flows.failover.membership import ask_groups, group_facts
 from causeway.flows.failover.reading import Stopped, Tally, count_records
+from causeway.flows.failover.returning import look_at_returning
 from causeway.flows.failover.sides import Sides
 from causeway.flows.failover.times import find_places
 
@@ -38,10 +39,11 @@ async def make_sheet(
 
     :raises BadInput: the wish can't be fulfilled; the message says what can.
     """
-    state = await sides.flow_state(flow)
+    turned = await look_at_returning(flow, sides)
+    state = turned.beside(await sides.flow_state(flow, may_be_new=bool(turned.pairs)))
     topics, notes = await select_topics(flow, sides, wish, state)
     members = await ask_groups(flow, sides, wish, selection, state, topics)
-    ground = await survey(flow, sides, state, topics, notes, is_fenced=is_fenced)
+    ground = await survey(flow, sides, state, topics, notes, is_fenced=is_fenced, turned=turned)
     groups = group_facts(members, ground, wish)
     if wish.groups and not groups:
         raise UnknownName(

@@ -33,6 +33,8 @@ class Sides:
     source: WireLogReader | None
     silent: str = ""
     """Why the source can't be asked; once it was silent it isn't asked again."""
+    home_of: Flow | None = None
+    """The flow that everything goes home from: groups that read its mirrors go back through its map."""
 
     async def of_source(self, ask: Callable[[WireLogReader], Awaitable[T]]) -> T | None:
         """None: the source is silent, since now or since earlier."""
@@ -49,10 +51,10 @@ class Sides:
             self.source.wire.disconnect()
         self.source, self.silent = None, why
 
-    async def flow_state(self, flow: Flow) -> FlowState:
+    async def flow_state(self, flow: Flow, *, may_be_new: bool = False) -> FlowState:
         """:raises BadInput: the target has never seen a flow of that name."""
         state = await state_on(self.target, flow.name)
-        if not state.pairs:
+        if not state.pairs and not may_be_new:
             raise BadInput(
                 "flow",
                 value=flow.name,

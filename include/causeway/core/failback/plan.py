@@ -1,0 +1,234 @@
+"""Where the two clusters of a failed-over flow parted, and what a failback does there.
+
+The forward flow was fenced at one place on both sides. What the old primary has behind it never crossed: the
+divergent tail. What the new primary has behind it was written since the failover: that is to go back.
+
+    old primary   ======== mirrored_next ~~~~ tail ~~~~ old_end
+    new primary   ======== written_from  ---- written since the failover ----
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha256
+from uuid import UUID
+
+from causeway.core.failover.figure import Figure, total
+from causeway.core.identity import TopicPartition
+from causeway.core.instants import rfc3339
+
+_HASH_CHARACTERS = 16
+_EXPORT = ".diverged."
+
+
+class Way(StrEnum):
+    RESUME = "resume"
+    """Copy back what was written since the failover; the divergent tail stays."""
+    REBUILD = "rebuild"
+    """Empty the old primary's topics and mirror them anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """One partition, on both sides."""
+
+    old: TopicPartition
+    new: TopicPartition
+    old_topic_id: UUID
+    new_topic_id: UUID
+    mirrored_next: int
+    """On the old primary: from here on nothing crossed."""
+    written_from: int
+    """On the new primary: from here on lies what was written since."""
+    epoch: int
+    """Of the record in front of `written_from`; -1: not known."""
+    old_end: int
+    new_start: int
+    """The oldest record there is: retention may have passed `written_from`."""
+    tail: Figure
+    tail_bytes: Figure
+    written: Figure
+
+    @property
+    def has_tail(self) -> bool:
+        return self.tail.number != 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailbackPlan:
+    flow: str
+    reverse: str
+    way: Way
+    cuts: tuple[Cut, ...]
+    """Of topics that have one name on both sides; they parted."""
+    late: tuple[Cut, ...]
+    """Of topics with a mirror of its own: nothing else writes it, so the tail just crosses later."""
+    emptied: tuple[str, ...] = ()
+    """Topics of the old primary that `rebuild` has emptied already."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def hash(self) -> str:
+        """Changes with whatever would be done otherwise; not with what writers add on the new primary."""
+        said = [
+            [str(c.old), str(c.new), c.old_topic_id.hex, c.new_topic_id.hex, c.mirrored_next, c.old_end]
+            for c in (*self.cuts, *self.late)
+        ]
+        whole = json.dumps([self.flow, self.reverse, str(self.way), said], separators=(",", ":"))
+        return sha256(whole.encode()).hexdigest()[:_HASH_CHARACTERS]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(sorted({cut.old.topic for cut in (*self.cuts, *self.late)}))
+
+    @property
+    def diverged_topics(self) -> tuple[str, ...]:
+        """Of the old primary, with a tail to be exported."""
+        return tuple(sorted({cut.old.topic for cut in self.cuts if cut.has_tail}))
+
+    @property
+    def tail(self) -> Figure:
+        return total(cut.tail for cut in self.cuts)
+
+    @property
+    def written(self) -> Figure:
+        return total(cut.written for cut in self.cuts)
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "v": 1,
+            "flow": self.flow,
+            "reverse": self.reverse,
+            "way": str(self.way),
+            "plan": self.hash,
+            "divergent_records": self.tail.as_dict(),
+            "to_copy_back": self.written.as_dict(),
+            "partitions": [_cut_dict(cut, parted=True) for cut in self.cuts]
+            + [_cut_dict(cut, parted=False) for cut in self.late],
+            "notes": list(self.notes),
+        }
+
+
+def export_topic(topic: str, begun_ms: int) -> str:
+    """Where the divergent tail of a topic goes: the same name in every try of one failback."""
+    moment = datetime.fromtimestamp(begun_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{topic[: 249 - len(_EXPORT) - len(moment)]}{_EXPORT}{moment}"
+
+
+def is_export(topic: str) -> bool:
+    stem, found, moment = topic.rpartition(_EXPORT)
+    return bool(stem and found and len(moment) == len("20261118T040300Z") and moment.endswith("Z"))
+
+
+def _cut_dict(cut: Cut, *, parted: bool) -> dict[str, object]:
+    return {
+        "old": str(cut.old),
+        "new": str(cut.new),
+        "mirrored_next": cut.mirrored_next,
+        "written_from": cut.written_from,
+        "old_end": cut.old_end,
+        "diverges": parted,
+        "tail_records": cut.tail.as_dict(),
+        "tail_bytes": cut.tail_bytes.as_dict(),
+        "written": cut.written.as_dict(),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPrice:
+    old: str
+    new: str
+    partitions: int
+    tail: Figure
+    tail_bytes: Figure
+    written: Figure
+    parted: bool
+
+
+def prices(plan: FailbackPlan) -> list[TopicPrice]:
+    by_topic: dict[tuple[str, str, bool], list[Cut]] = {}
+    for parted, cuts in ((True, plan.cuts), (False, plan.late)):
+        for cut in cuts:
+            by_topic.setdefault((cut.old.topic, cut.new.topic, parted), []).append(cut)
+    return [
+        TopicPrice(
+            old=old,
+            new=new,
+            partitions=len(cuts),
+            tail=total(cut.tail for cut in cuts),
+            tail_bytes=total(cut.tail_bytes for cut in cuts),
+            written=total(cut.written for cut in cuts),
+            parted=parted,
+        )
+        for (old, new, parted), cuts in sorted(by_topic.items())
+    ]
+
+
+class Step(StrEnum):
+    BEGUN = "begun"
+    EXPORTED = "exported"
+    """The divergent tail is on the new primary too, and was compared."""
+    RETURNING = "returning"
+    """The reverse flow may run."""
+    HOME = "home"
+    """Writers and groups are back, and the forward flow goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailbackRun:
+    run: str
+    flow: str
+    reverse: str
+    way: Way
+    step: Step
+    by: str
+    begun_ms: int
+    at_ms: int
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def fence_words(self) -> str:
+        return f"failback {self.run}"
+
+    @property
+    def stand_by_words(self) -> str:
+        """Why the reverse flow stays fenced once all is home: no rollback lifts a fence of these words."""
+        return f"stands by since failback {self.run}: {self.flow} goes on"
+
+    def __str__(self) -> str:
+        return f"failback {self.run} of {self.flow} ({self.way}, {self.step} at {rfc3339(self.at_ms)})"
+
+
+def parse_failback(flow: str, run: str, fields: Mapping[str, object]) -> FailbackRun:
+    """:raises KeyError, ValueError, AssertionError: none of this version's."""
+    begun_ms, at_ms, facts = fields["begun_ms"], fields["at_ms"], fields.get("facts") or {}
+    assert isinstance(begun_ms, int)
+    assert isinstance(at_ms, int)
+    assert isinstance(facts, dict)
+    return FailbackRun(
+        run=run,
+        flow=flow,
+        reverse=str(fields["reverse"]),
+        way=Way(str(fields["way"])),
+        step=Step(str(fields["step"])),
+        by=str(fields["by"]),
+        begun_ms=begun_ms,
+        at_ms=at_ms,
+        facts=facts,
+    )
+
+
+def failback_fields(run: FailbackRun) -> dict[str, object]:
+    return {
+        "reverse": run.reverse,
+        "way": str(run.way),
+        "step": str(run.step),
+        "by": run.by,
+        "begun_ms": run.begun_ms,
+        "at_ms": run.at_ms,
+        "facts": dict(run.facts),
+    }

@@ -1,0 +1,147 @@
+"""The failback's form and Python tasks: the same code as `causeway failback`, with Airflow's approval.
+
+The plan goes by its hash from the look to the apply: what is done is what was approved, or nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Param, get_current_context
+from airflow.sdk.exceptions import AirflowFailException
+
+from causeway.config.load import load_flows
+from causeway.entrypoints.airflow_connections import airflow_endpoint
+from causeway.entrypoints.airflow_failures import failing_as_airflow_does
+
+if TYPE_CHECKING:
+    from causeway.core.group_filter import FlowGroups
+    from causeway.flows.failback.back import Ways
+
+log = logging.getLogger("causeway")
+LOOK, APPROVE, APPLY = "look", "approve", "apply"
+HOME = "home"
+_APPROVED = "Approve"
+_MOST_CHARACTERS = 20_000
+
+
+def failback_form() -> dict[str, Param]:
+    return {
+        "step": Param(
+            "resume",
+            type="string",
+            enum=["resume", HOME],
+            title="Step",
+            description="resume: the old primary is back; keep what never crossed, and lead back what was "
+            "written since. home: the writers have stopped; move the groups home, and mirror forward again",
+        ),
+        "approve": Param(
+            "ask",
+            type="string",
+            enum=["ask", "auto"],
+            title="Approval",
+            description="ask: somebody reads the price and approves. auto: for automation",
+        ),
+        "dry_run": Param(
+            default=False, type="boolean", title="Dry run", description="The price only; writes nothing"
+        ),
+    }
+
+
+def look_at_failback(flow: str, flows_file: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The price, in the log and for whoever approves."""
+    with failing_as_airflow_does():
+        ways, selection = _opened(flow, flows_file)
+        plan, text = _look_home(ways, selection) if params["step"] == HOME else _look_back(ways)
+    for line in text.splitlines():
+        log.info(line)
+    fenced = text[:_MOST_CHARACTERS].replace("```", "'''")  # a name from a broker may hold anything
+    return {"plan": plan, "body": f"```\n{fenced}\n```"}
+
+
+def next_step(params: Mapping[str, Any]) -> str | None:
+    """None: it was only a look."""
+    if params["dry_run"]:
+        return None
+    return APPLY if params["approve"] == "auto" else APPROVE
+
+
+def apply_failback(
+    flow: str, flows_file: str, looked: Mapping[str, Any], params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Cleared and run again it goes on, or finds that all is done."""
+    _refuse_unapproved(params)
+    with failing_as_airflow_does():
+        ways, selection = _opened(flow, flows_file)
+        if params["step"] == HOME:
+            return _go_home(ways, selection, looked["plan"])
+        return _go_back(ways, looked["plan"])
+
+
+def _look_back(ways: Ways) -> tuple[str, str]:
+    from causeway.core.failback.plan import Way
+    from causeway.entrypoints.failback_text import plan_text
+    from causeway.flows.failback.back import look_before_failback
+
+    plan = look_before_failback(ways, Way.RESUME)
+    return plan.hash, plan_text(plan)
+
+
+def _look_home(ways: Ways, selection: FlowGroups) -> tuple[str, str]:
+    from causeway.entrypoints.failover_text import sheet_text
+    from causeway.flows.failback.home import home_wish
+    from causeway.flows.failover.apply import look_before_failover
+
+    wish = home_wish(ways.reverse)
+    sheet = look_before_failover(ways.reverse, ways.new, ways.old, wish, selection, home_of=ways.forward)
+    return sheet.plan.agreement, sheet_text(sheet)
+
+
+def _go_back(ways: Ways, plan: str) -> dict[str, Any]:
+    from causeway.core.failback.plan import Way
+    from causeway.entrypoints.failback_text import run_text
+    from causeway.flows.failback.back import Operator, fail_back
+
+    operator = Operator(by=_who(), consent=lambda _: None, say=log.info, expected_plan=plan)
+    done = fail_back(ways, Way.RESUME, operator)
+    for line in run_text(done.run, was_done=done.was_done).splitlines():
+        log.info(line)
+    return {"run": done.run.run, "was_done": done.was_done, "exports": done.run.facts.get("exports", {})}
+
+
+def _go_home(ways: Ways, selection: FlowGroups, plan: str) -> dict[str, Any]:
+    from causeway.flows.failback.home import come_home
+    from causeway.flows.failover.apply import Operator
+
+    operator = Operator(by=_who(), consent=lambda _: None, say=log.info, expected_plan=plan)
+    done = come_home(ways, selection, operator)
+    log.info("%s: all is home", ways.forward.name)
+    verified = {} if done.moved is None else done.moved.verified.as_dict()
+    return {"run": done.run.run, "was_done": done.moved is None, **verified}
+
+
+def _refuse_unapproved(params: Mapping[str, Any]) -> None:
+    if params["dry_run"]:
+        raise AirflowFailException("this run was triggered as a dry run: trigger another one")
+    if params["approve"] == "auto":
+        return
+    answer = get_current_context()["ti"].xcom_pull(task_ids=APPROVE) or {}
+    if answer.get("chosen_options") != [_APPROVED]:
+        raise AirflowFailException("nobody has approved this run's price: clear `approve`, and answer it")
+
+
+def _opened(flow: str, flows_file: str) -> tuple[Ways, FlowGroups]:
+    from causeway.entrypoints.failback_ways import flow_back
+    from causeway.flows.failback.back import Ways
+
+    deployment = load_flows(flows_file)
+    forward = deployment.flow(flow)
+    reverse = flow_back(deployment, forward)
+    old, new = (airflow_endpoint(deployment, alias) for alias in (forward.source, forward.target))
+    return Ways(forward, reverse, old, new), deployment.groups[reverse.name]
+
+
+def _who() -> str:
+    return f"airflow {get_current_context()['dag_run'].run_id}"

@@ -1,0 +1,261 @@
+"""Look at both clusters of a flow that was failed over: where they parted, and what lies behind that place.
+
+Nothing is written. `clusters` are the reverse flow's: its source is the new primary, its target the old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
+from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.errors import BadInput
+from causeway.core.failback.plan import Cut, FailbackPlan, Way
+from causeway.core.failover.figure import Figure, at_most, exact
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import error_name
+from causeway.core.naming import is_heartbeats
+from causeway.core.ports import LogEnd, Refused, Unreachable
+from causeway.core.position import Position
+from causeway.flows.clusters import Clusters, state_on
+from causeway.flows.failover.reading import Stopped, Tally, count_records
+
+_NAMED_AT_MOST = 5
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A flow and the one that leads the other way, at work on the same two clusters."""
+
+    forward: Flow
+    reverse: Flow
+    clusters: Clusters
+
+    @property
+    def new(self) -> WireTarget:
+        """The forward flow's target, with all that it keeps there."""
+        return self.clusters.at_source
+
+    @property
+    def old(self) -> WireTarget:
+        return self.clusters.target
+
+    def leads_back(self, pair: KnownPair, target_topic: str) -> bool:
+        """Whether the reverse flow writes where the forward flow reads; else the mirror is nobody else's."""
+        reverse = self.reverse
+        carries = reverse.topics.matches(target_topic) and reverse.naming.covers(target_topic)
+        if not carries or reverse.naming.comes_from(target_topic, reverse.target):
+            return False
+        return reverse.naming.target_topic(target_topic) == pair.source_topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """One partition before anything is counted."""
+
+    old: TopicPartition
+    new: TopicPartition
+    pair: KnownPair
+    position: Position | None
+    old_range: Range
+    """From what never crossed to the end."""
+    new_range: Range
+    new_start: int
+    parted: bool
+
+
+async def look_where_they_parted(pairing: Pairing, way: Way) -> FailbackPlan:
+    """:raises BadInput: a topic can't be led back; the message says what can."""
+    forward = pairing.forward
+    state = await state_on(pairing.new, forward.name)
+    _refuse_others(pairing, state)
+    places, notes = await _places(pairing, state)
+    tails = await _count(pairing.old, {p.old: p.old_range for p in places})
+    written = await _count(pairing.new, {p.new: p.new_range for p in places if p.parted})
+    cuts = [_cut(place, tails, written) for place in places]
+    return FailbackPlan(
+        flow=forward.name,
+        reverse=pairing.reverse.name,
+        way=way,
+        cuts=tuple(cut for cut, place in zip(cuts, places, strict=True) if place.parted),
+        late=tuple(cut for cut, place in zip(cuts, places, strict=True) if not place.parted),
+        notes=notes,
+    )
+
+
+def _refuse_others(pairing: Pairing, state: FlowState) -> None:
+    forward = pairing.forward
+    if not state.pairs:
+        raise BadInput(
+            "flow", value=forward.name, rule=f"has never mirrored anything to {forward.target}", remedy="none"
+        )
+    ids = (pairing.old.wire.cluster_id, pairing.new.wire.cluster_id)
+    known = (state.source_cluster_id or ids[0], state.target_cluster_id or ids[1])
+    if known != ids:
+        raise BadInput(
+            f"clusters of flow {forward.name}",
+            value=f"{ids[0]}, {ids[1]}",
+            rule=f"aren't the ones that it began with: {known[0]}, {known[1]}",
+            remedy="correct the connections",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    old: TopicPartition
+    new: TopicPartition
+    pair: KnownPair
+
+
+async def _members(pairing: Pairing, state: FlowState) -> tuple[list[_Member], list[str]]:
+    """Partitions that are on both sides, of topics that are still the ones that parted."""
+    pairs = {name: pair for name, pair in state.pairs.items() if not is_heartbeats(pair.source_topic)}
+    there = await pairing.new.wire.topics(sorted(pairs))
+    here = await pairing.old.wire.topics(sorted({pair.source_topic for pair in pairs.values()}))
+    members: list[_Member] = []
+    notes: list[str] = []
+    for name, pair in sorted(pairs.items()):
+        old, new = here[pair.source_topic], there[name]
+        _refuse_other_topics(pairing, pair, old, new)
+        if more := len(old.leaders.keys() ^ new.leaders.keys()):
+            notes.append(f"{pair.source_topic}: {more} partitions are on one side only, and stay as they are")
+        members += [
+            _Member(TopicPartition(pair.source_topic, n), TopicPartition(name, n), pair)
+            for n in sorted(old.leaders.keys() & new.leaders.keys())
+        ]
+    return members, notes
+
+
+async def _places(pairing: Pairing, state: FlowState) -> tuple[list[_Place], tuple[str, ...]]:
+    members, notes = await _members(pairing, state)
+    olds, news = [each.old for each in members], [each.new for each in members]
+    positions = await pairing.new.positions(pairing.forward.group, news, stable=True, marked=True)
+    old_starts, old_ends = await _bounds(pairing.old, olds, READ_UNCOMMITTED)
+    _, decided = await _bounds(pairing.old, olds, READ_COMMITTED)
+    new_starts, new_ends = await _bounds(pairing.new, news, READ_COMMITTED)
+    _refuse_undecided(pairing, sorted({tp.topic for tp, end in old_ends.items() if decided[tp] != end}))
+    places: list[_Place] = []
+    for each in members:
+        found = positions[each.new]
+        position = found if isinstance(found, Position) and _is_of(found, each.pair) else None
+        crossed, written_from = (position.source_next, position.target_next) if position else (0, 0)
+        places.append(
+            _Place(
+                old=each.old,
+                new=each.new,
+                pair=each.pair,
+                position=position,
+                old_range=(max(crossed, old_starts[each.old]), old_ends[each.old]),
+                new_range=(max(written_from, new_starts[each.new]), new_ends[each.new]),
+                new_start=new_starts[each.new],
+                parted=pairing.leads_back(each.pair, each.new.topic),
+            )
+        )
+    return places, (*notes, *_trimmed(places))
+
+
+def _is_of(position: Position, pair: KnownPair) -> bool:
+    return (position.source_topic_id, position.target_topic_id) == pair.ids
+
+
+def _trimmed(places: list[_Place]) -> Iterator[str]:
+    for place in places:
+        begins = place.position.target_next if place.position else 0
+        if place.parted and place.new_start > begins:
+            yield (
+                f"{place.new}: retention has passed the place where they parted ({begins:,}); what is left "
+                f"begins at {place.new_start:,}"
+            )
+
+
+def _refuse_other_topics(pairing: Pairing, pair: KnownPair, old: TopicMetadata, new: TopicMetadata) -> None:
+    forward = pairing.forward
+    for cluster, topic, known in (
+        (forward.source, old, pair.source_topic_id),
+        (forward.target, new, pair.target_topic_id),
+    ):
+        if topic.error or topic.topic_id != known:
+            why = error_name(topic.error) if topic.error else "was made anew since the flow mirrored it"
+            raise BadInput(
+                f"topic {topic.name} of {cluster}",
+                rule=f"isn't the one that parted: {why}",
+                remedy="what it held is gone, so there is no place to go back to: "
+                f"`causeway restart-topic {forward.name} {pair.source_topic}` begins anew",
+            )
+    if not pairing.leads_back(pair, new.name) and not pairing.reverse.naming.comes_from(
+        new.name, pairing.reverse.target
+    ):
+        raise BadInput(
+            f"topic {new.name} of {forward.target}",
+            rule=f"isn't led back to {pair.source_topic} by flow {pairing.reverse.name}",
+            remedy=f"give {pairing.reverse.name} the same names (failback_of), or prefixes in both",
+        )
+
+
+def _refuse_undecided(pairing: Pairing, topics: list[str]) -> None:
+    if topics:
+        raise BadInput(
+            f"topics of {pairing.forward.source}",
+            value=", ".join(topics[:_NAMED_AT_MOST]),
+            rule="have an open transaction, so nobody can say yet where they end",
+            remedy="wait until the broker ends it, or abort it with kafka-transactions.sh",
+        )
+
+
+async def _bounds(
+    reader: WireLogReader, partitions: list[TopicPartition], isolation: int
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    starts = await reader.log_starts(partitions)
+    ends = await reader.list_offsets(dict.fromkeys(partitions, LATEST), isolation=isolation)
+    first: dict[TopicPartition, int] = {}
+    last: dict[TopicPartition, int] = {}
+    for tp in partitions:
+        start, end = starts[tp], ends[tp]
+        if isinstance(start, Refused) or not isinstance(end, LogEnd):
+            raise Unreachable(f"offsets of {tp}: {start if isinstance(start, Refused) else end}")
+        first[tp], last[tp] = start, end.offset
+    return first, last
+
+
+async def _count(
+    reader: WireLogReader, ranges: dict[TopicPartition, Range]
+) -> dict[TopicPartition, tuple[Figure, Figure]]:
+    """Records and bytes that a reader sees there."""
+    topics = await reader.wire.topics(sorted({tp.topic for tp in ranges}))
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    found = await count_records(reader, ids, ranges)
+    return {tp: _figures(tally, ranges[tp]) for tp, tally in found.items()}
+
+
+def _figures(tally: Tally | Stopped, offsets: Range) -> tuple[Figure, Figure]:
+    if isinstance(tally, Stopped):
+        most = at_most(max(offsets[1] - offsets[0], 0), f"not all was read: {tally.why}")
+        return most, most
+    return exact(tally.records), exact(tally.size_bytes)
+
+
+def _cut(
+    place: _Place,
+    tails: dict[TopicPartition, tuple[Figure, Figure]],
+    written: dict[TopicPartition, tuple[Figure, Figure]],
+) -> Cut:
+    position, (tail, tail_bytes) = place.position, tails[place.old]
+    return Cut(
+        old=place.old,
+        new=place.new,
+        old_topic_id=place.pair.source_topic_id,
+        new_topic_id=place.pair.target_topic_id,
+        mirrored_next=place.old_range[0],
+        written_from=place.new_range[0],
+        epoch=position.target_epoch if position and position.target_next == place.new_range[0] else -1,
+        old_end=place.old_range[1],
+        new_start=place.new_start,
+        tail=tail,
+        tail_bytes=tail_bytes,
+        written=written[place.new][0] if place.new in written else exact(0),
+    )

@@ -1,0 +1,64 @@
+"""Records of our own in transactions of a claimed id: all of a portion is there, or nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from causeway.brokers.log_reader import READ_UNCOMMITTED
+from causeway.brokers.target_log import WireTarget
+from causeway.core.codecs import Codec
+from causeway.core.flow import Flow
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.ports import Appended, Doubt, Owner, Unreachable
+from causeway.core.quarantine import in_batches
+from causeway.core.records import Record, encode_batch
+
+_TRIES, _PAUSE_SECONDS = 1_000, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class PortionWriter:
+    target: WireTarget
+    owner: Owner
+
+    @classmethod
+    async def claimed(cls, flow: Flow, target: WireTarget) -> PortionWriter:
+        """With the flow's id for what isn't a lane's: it disturbs none, and the fence claims it too."""
+        timeout_ms = flow.limits.transaction_timeout_ms
+        return cls(target, await target.claim(flow.maintenance_id, timeout_ms=timeout_ms))
+
+    async def write(self, tp: TopicPartition, records: Sequence[Record]) -> None:
+        """One transaction."""
+        for batch in in_batches(records):
+            await self._append(tp, batch)
+        await self.owner.end(commit=True)
+
+    async def _append(self, tp: TopicPartition, records: Sequence[Record]) -> None:
+        producer = self.owner.producer
+        batch = encode_batch(
+            records,
+            codec=Codec.NONE,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=producer.take_sequence(tp, len(records)),
+        )
+        for _ in range(_TRIES):
+            answer = (await self.owner.append({tp: batch}))[tp]
+            if isinstance(answer, Appended):
+                return
+            if answer.code != Code.CONCURRENT_TRANSACTIONS:
+                raise Unreachable(f"append to {tp}: {answer}")
+            await self.target.wire.network.sleep(_PAUSE_SECONDS)  # the last markers are on their way
+        raise Doubt(f"the last transaction at {tp} doesn't complete")
+
+
+async def decided_end(target: WireTarget, tp: TopicPartition) -> int:
+    """The log's end once nothing is open any more."""
+    for _ in range(_TRIES):
+        stable = await target.end_of(tp)
+        if stable == await target.end_of(tp, READ_UNCOMMITTED):
+            return stable
+        await target.wire.network.sleep(_PAUSE_SECONDS)
+    raise Unreachable(f"a transaction stays open on {tp}")

@@ -1,0 +1,91 @@
+"""dags/failback.py: by hand only, for flows that have a way back, and nothing without a yes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+PROJECT = Path(__file__).resolve().parents[2]
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+  ams: {connection: kafka_ams}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders], replication.policy: identity, pool: mirrors}
+  nyc_to_sf: {source: nyc, target: sf, failback_of: sf_to_nyc, replication.policy: identity}
+  sf_to_ams: {source: sf, target: ams, topics: [audit]}
+"""
+
+
+@pytest.fixture
+def bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from airflow.dag_processing.dagbag import DagBag
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    monkeypatch.setenv("CAUSEWAY_FLOWS", str(tmp_path / "flows.yaml"))
+    return DagBag(dag_folder=str(PROJECT / "dags" / "failback.py"))
+
+
+def test_each_flow_with_a_way_back_has_one_and_nobody_schedules_it(bag: Any) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"failback__sf_to_nyc"}
+    dag = bag.dags["failback__sf_to_nyc"]
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == (None, False, 1)
+    assert dag.is_paused_upon_creation is False
+    arrows = {name: dag.task_dict[name].downstream_task_ids for name in dag.task_dict}
+    assert arrows == {
+        "look": {"ask", "apply"},
+        "ask": {"approve", "apply"},
+        "approve": {"apply"},
+        "apply": set(),
+    }
+    assert dag.task_dict["approve"].task_type == "ApprovalOperator"
+
+
+def test_dags_serialise(bag: Any) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in bag.dags.values():
+        assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == dag.dag_id
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"dry_run": False, "approve": "ask"}, "approve"),
+        ({"dry_run": False, "approve": "auto"}, "apply"),
+        ({"dry_run": True, "approve": "auto"}, None),
+    ],
+)
+def test_what_comes_after_the_look(answers: dict[str, Any], expected: str | None) -> None:
+    from causeway.entrypoints.airflow_failback import next_step
+
+    assert next_step(answers) == expected
+
+
+def test_the_form_refuses_what_is_no_answer(bag: Any) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    params = bag.dags["failback__sf_to_nyc"].params
+    params.validate()
+    with pytest.raises(ParamValidationError):
+        params["step"] = "perhaps"
+
+
+def test_without_a_yes_nothing_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.entrypoints import airflow_failback
+
+    nobody = {"ti": SimpleNamespace(xcom_pull=lambda **_: None)}
+    monkeypatch.setattr(airflow_failback, "get_current_context", lambda: nobody)
+    for answers in ({"dry_run": True, "approve": "auto"}, {"dry_run": False, "approve": "ask"}):
+        with pytest.raises(AirflowFailException):
+            airflow_failback.apply_failback("f", "no file", {"plan": ""}, {"step": "resume", **answers})

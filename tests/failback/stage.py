@@ -1,0 +1,217 @@
+"""Two clusters, a flow each way, writers and groups; and the truth about them, by another client."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from causeway.core.failback.plan import FailbackPlan, Way
+from causeway.core.failover.wish import Mode, Wish
+from causeway.core.group_filter import FlowGroups
+from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.flows.failback.back import FailedBack, Operator, Ways, fail_back
+from causeway.flows.failback.home import CameHome, come_home
+from causeway.flows.failover import apply
+from causeway.lab.clients import admin_client
+from causeway.lab.cluster import LabCluster
+from tests.groups.stage import commit, committed, make_topic
+from tests.mirroring import Mirror, make_flow
+
+_SECONDS = 60.0
+Log = dict[int, list[tuple[int, str]]]
+"""By partition: offset and value of what a `read_committed` reader sees."""
+
+
+def _yes(_shown: object) -> None:
+    """Somebody types the flow's name."""
+
+
+@dataclass
+class FailbackStage:
+    """`old` is the primary that is lost for a while, `new` the one that steps in."""
+
+    old: LabCluster
+    new: LabCluster
+    stem: str
+    keeps_names: bool
+    partitions: int = 2
+    said: list[str] = field(default_factory=list)
+    plans: list[FailbackPlan] = field(default_factory=list)
+    _written: int = 0
+
+    def __post_init__(self) -> None:
+        make_topic(self.old, self.stem, self.partitions)
+        if not self.keeps_names:
+            make_topic(self.new, self.stem, self.partitions)
+
+    @cached_property
+    def forward(self) -> Mirror:
+        name = self.stem.replace("-", "_")
+        naming = IdentityNaming("sf") if self.keeps_names else PrefixNaming("sf")
+        back = f"{name}_back" if self.keeps_names else ""
+        return Mirror(make_flow(name, self.stem, naming=naming, failback=back), self.old, self.new)
+
+    @cached_property
+    def reverse(self) -> Mirror:
+        name = self.stem.replace("-", "_")
+        naming = IdentityNaming("nyc") if self.keeps_names else PrefixNaming("nyc")
+        of = name if self.keeps_names else ""
+        flow = make_flow(f"{name}_back", self.stem, source="nyc", target="sf", naming=naming, failback_of=of)
+        return Mirror(flow, self.new, self.old)
+
+    def close(self) -> None:
+        self.forward.close()
+        self.reverse.close()
+
+    @property
+    def mirrored(self) -> str:
+        """What the old primary's topic is called on the new one."""
+        return self.forward.flow.naming.target_topic(self.stem)
+
+    @property
+    def led_back(self) -> str:
+        """What the topic that the new primary's writers write is called on the old one."""
+        return self.reverse.flow.naming.target_topic(self.stem)
+
+    @property
+    def rules(self) -> FlowGroups:
+        return FlowGroups(include=(f"{self.stem}\\..*",))
+
+    def group(self, name: str) -> str:
+        return f"{self.stem}.{name}"
+
+    # traffic
+
+    def write(self, cluster: LabCluster, count: int, dice: random.Random) -> None:
+        """Plain, or in transactions of which some are aborted; each value is written once, ever."""
+        settings = {**cluster.endpoint().settings, "linger.ms": 2}
+        in_transactions = dice.random() < 0.5
+        if in_transactions:
+            settings["transactional.id"] = f"{self.stem} {dice.random()}"
+        producer = Producer(settings)
+        if in_transactions:
+            producer.init_transactions(_SECONDS)
+        for portion in range(0, count, 20):
+            is_kept = not in_transactions or dice.random() < 0.7
+            if in_transactions:
+                producer.begin_transaction()
+            for _ in range(portion, min(portion + 20, count)):
+                self._written += 1
+                value = f"{self._written}" if is_kept else f"never {self._written}"
+                producer.produce(self.stem, value.encode(), partition=dice.randrange(self.partitions))
+            assert producer.flush(_SECONDS) == 0
+            if in_transactions:
+                (producer.commit_transaction if is_kept else producer.abort_transaction)(_SECONDS)
+        self._wait_until_decided(cluster)
+
+    def write_evenly(self, cluster: LabCluster, count: int) -> None:
+        producer = Producer({**cluster.endpoint().settings, "linger.ms": 2})
+        for number in range(count):
+            producer.produce(self.stem, f"{number}".encode(), partition=number % self.partitions)
+        assert producer.flush(_SECONDS) == 0
+
+    def _wait_until_decided(self, cluster: LabCluster) -> None:
+        """A producer's commit returns before its markers are in the log."""
+        admin = admin_client(cluster.endpoint())
+        wanted = {TopicPartition(self.stem, p): OffsetSpec.latest() for p in range(self.partitions)}
+        while True:
+            ends = [
+                {tp: answer.result(30).offset for tp, answer in answers.items()}
+                for answers in (
+                    admin.list_offsets(wanted, isolation_level=isolation)
+                    for isolation in (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
+                )
+            ]
+            if ends[0] == ends[1]:
+                return
+            time.sleep(0.05)
+
+    def commit(self, cluster: LabCluster, name: str, topic: str, offsets: dict[int, int]) -> None:
+        commit(cluster, self.group(name), {(topic, p): offset for p, offset in offsets.items()})
+
+    def stands(self, cluster: LabCluster, name: str, topic: str) -> dict[int, int]:
+        held = committed(cluster, self.group(name))
+        return {p: offset for (found, p), offset in held.items() if found == topic}
+
+    def forget_on_new(self, names: Iterable[str]) -> None:
+        admin = admin_client(self.new.endpoint())
+        for answer in admin.delete_consumer_groups([self.group(name) for name in names]).values():
+            answer.result(_SECONDS)
+
+    # the steps
+
+    def fail_over(self, mode: Mode = Mode.UNPLANNED) -> apply.FailedOver:
+        wish = Wish(flow=self.forward.flow.name, at_ms=None, mode=mode)
+        return apply.fail_over(self.forward.flow, *self._endpoints, wish, self.rules, self._mover)
+
+    def resume(self) -> FailedBack:
+        operator = Operator(by="a test", consent=self._note, say=self.said.append)
+        return fail_back(self._ways, Way.RESUME, operator)
+
+    def come_home(self) -> CameHome:
+        return come_home(self._ways, self.rules, self._mover)
+
+    def _note(self, plan: FailbackPlan) -> None:
+        self.plans.append(plan)
+
+    @property
+    def _endpoints(self) -> tuple[object, object]:
+        return self.old.endpoint(), self.new.endpoint()
+
+    @property
+    def _ways(self) -> Ways:
+        return Ways(self.forward.flow, self.reverse.flow, self.old.endpoint(), self.new.endpoint())
+
+    @property
+    def _mover(self) -> apply.Operator:
+        return apply.Operator(by="a test", consent=_yes, say=self.said.append, still_seconds=0.2)
+
+    # the truth
+
+    def log(self, cluster: LabCluster, topic: str) -> Log:
+        return {
+            p: [(m.offset(), m.value().decode()) for m in messages]
+            for p, messages in read(cluster, topic, self.partitions).items()
+        }
+
+
+def read(cluster: LabCluster, topic: str, partitions: int) -> dict[int, list[Message]]:
+    """All that a `read_committed` reader sees, partition by partition in order."""
+    settings = {
+        **cluster.endpoint().settings,
+        "group.id": "causeway-test-reader",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 20,
+    }
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+    found: dict[int, list[Message]] = {p: [] for p in range(partitions)}
+    at_end = set[int]()
+    try:
+        while len(at_end) < partitions:
+            message = consumer.poll(_SECONDS)
+            assert message is not None
+            if not message.error():
+                found[message.partition()].append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                at_end.add(message.partition())
+    finally:
+        consumer.close()
+    return found
+
+
+def values(records: Iterable[tuple[int, str]]) -> list[str]:
+    return [value for _, value in records]
+
+
+def next_value(log: list[tuple[int, str]], at: int) -> str | None:
+    """What a reader who stands there reads next; None: nothing yet."""
+    return next((value for offset, value in log if offset >= at), None)

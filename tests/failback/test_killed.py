@@ -1,0 +1,130 @@
+"""A failback that is killed after any step and run again ends as one that wasn't."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from causeway.core.errors import BadInput, FlowFenced, StalePlan
+from causeway.core.failback.plan import export_topic
+from causeway.flows.failback import back, home
+from causeway.flows.look import look_at_flow
+from causeway.lab.cluster import LabCluster
+from tests.failback.stage import FailbackStage, read, values
+
+pytestmark = pytest.mark.integration
+
+
+class Killed(BaseException):
+    """Nothing that any code here could catch."""
+
+
+def dies_after(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def later(*arguments: Any, **named: Any) -> Any:
+        await function(*arguments, **named)
+        raise Killed
+
+    def now(*arguments: Any, **named: Any) -> Any:
+        function(*arguments, **named)
+        raise Killed
+
+    return later if inspect.iscoroutinefunction(function) else now
+
+
+@pytest.fixture
+def parted(sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]) -> Iterator[FailbackStage]:
+    """Mirrored, failed over, with a tail that never crossed and records that were written since."""
+    stage, dice = FailbackStage(sf, nyc, topic_name("failback"), keeps_names=True), random.Random(5)
+    stage.write(sf, 60, dice)
+    stage.forward.run()
+    stage.write(sf, 20, dice)
+    for name in ("a", "b"):
+        stage.commit(sf, name, stage.stem, {0: 3, 1: 5})
+    stage.fail_over()
+    stage.write(nyc, 40, dice)
+    yield stage
+    stage.close()
+
+
+def fences(stage: FailbackStage) -> tuple[bool, bool]:
+    """Whether forward and reverse flow are fenced."""
+    found = []
+    for mirror in (stage.forward, stage.reverse):
+        state = mirror_state(mirror)
+        found.append(state)
+    return found[0], found[1]
+
+
+def mirror_state(mirror: Any) -> bool:
+    from causeway.flows.clusters import open_target
+
+    with open_target(mirror.target.endpoint()) as (network, target):
+        return network.run(lambda: target.flow_state(mirror.flow.name)).fence is not None
+
+
+def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = parted
+    before = stage.log(stage.old, stage.stem)
+    for step in ("_begin", "_close", "export_tails", "adopt_all", "hand_over", "told"):
+        with monkeypatch.context() as dying:
+            dying.setattr(back, step, dies_after(getattr(back, step)))
+            with pytest.raises(Killed):
+                stage.resume()
+        with pytest.raises(FlowFenced):
+            stage.forward.run()
+    done = stage.resume()
+    assert done.was_done, "the last kill came behind the last record, and only the fence was left"
+    assert fences(stage) == (True, False)
+    exported = read(stage.new, export_topic(stage.stem, done.run.begun_ms), stage.partitions)
+    tail = {p: values(before[p])[-len(messages) :] for p, messages in exported.items() if messages}
+    assert {p: [m.value().decode() for m in found] for p, found in exported.items() if found} == tail
+
+    stage.reverse.run()
+    for step in ("_let_reverse_stand_by", "adopt_all", "hand_over", "_record_home", "_open_forward"):
+        with monkeypatch.context() as dying:
+            dying.setattr(home, step, dies_after(getattr(home, step)))
+            with pytest.raises(Killed):
+                stage.come_home()
+    assert stage.come_home().moved is None
+    assert fences(stage) == (False, True)
+    assert stage.forward.run().records == 0, "nothing loops back"
+    view = look_at_flow(stage.forward.flow, stage.old.endpoint(), stage.new.endpoint())
+    assert (view.plan.lag, dict(view.plan.parked)) == (0, {})
+
+
+def test_what_is_refused(parted: FailbackStage) -> None:
+    stage = parted
+    with pytest.raises(BadInput, match="--resume` comes first"):
+        stage.come_home()
+
+    def meanwhile(_plan: object) -> None:
+        stage.write(stage.old, 10, random.Random(1))
+
+    stage._note, note = meanwhile, stage._note  # type: ignore[method-assign,assignment]
+    with pytest.raises(StalePlan, match="behind the fences"):
+        stage.resume()
+    stage._note = note  # type: ignore[method-assign]
+    assert stage.resume().run.facts["parted"] is True
+
+
+def test_a_rollback_of_the_failover_doesnt_open_the_forward_flow_beside_the_way_back(
+    parted: FailbackStage,
+) -> None:
+    from causeway.flows.failover.rollback import roll_back
+
+    stage = parted
+    run = stage.fail_over().run
+    stage.resume()
+    done = roll_back(
+        stage.forward.flow,
+        stage.new.endpoint(),
+        run,
+        by="a test",
+        consent=lambda _run, _remaining: None,
+        say=lambda _: None,
+    )
+    assert "the fence stays" in done.fence

@@ -1,0 +1,26 @@
+"""A random failback with names that stay, and one with prefixes; `make prove` plays ten of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from causeway.lab.cluster import LabCluster
+from tests.failback.stage import FailbackStage
+from tests.failback.trials import play
+
+pytestmark = pytest.mark.integration
+SEED = int(os.environ.get("FAILBACK_SEED", "1"))
+
+
+@pytest.mark.parametrize("keeps_names", [True, False], ids=["identity", "prefix"])
+def test_each_record_is_on_both_sides_once_and_groups_go_on_exactly(
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str], *, keeps_names: bool
+) -> None:
+    stage = FailbackStage(sf, nyc, topic_name("failback"), keeps_names)
+    try:
+        assert play(stage, SEED).wrong == ()
+    finally:
+        stage.close()

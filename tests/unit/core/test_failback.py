@@ -1,0 +1,133 @@
+"""Failback, decided: what one map tells the other, what a plan's hash holds, what the journal keeps."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from causeway.core.failback.handover import to_hand_over, turned_round
+from causeway.core.failback.plan import (
+    Cut,
+    FailbackPlan,
+    FailbackRun,
+    Step,
+    Way,
+    export_topic,
+    is_export,
+)
+from causeway.core.failover.figure import exact
+from causeway.core.failover.journal import Journal, failback_record, fold
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.offset_map import Run
+from causeway.core.translation import PartitionMap
+
+OLD, NEW = TopicPartition("orders", 0), TopicPartition("orders", 0)
+OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)
+ADOPTED = Generation(7)
+
+
+def run_of(source: int, target: int, *segments: tuple[int, int]) -> Run:
+    return Run(
+        target=NEW,
+        source_first=SourceOffset(source),
+        target_first=TargetOffset(target),
+        segments=segments,
+        first_timestamp_ms=5,
+        last_timestamp_ms=6,
+        generation=Generation(99),
+        source_topic_id=OLD_ID,
+        target_topic_id=NEW_ID,
+    )
+
+
+def test_a_run_turned_round_holds_the_same_records_and_the_same_holes() -> None:
+    run = run_of(100, 40, (3, 2), (2, 0))
+    turned = list(turned_round(run, OLD, ADOPTED))
+    assert [(r.source_first, r.target_first, r.count) for r in turned] == [(40, 100, 3), (43, 105, 2)]
+    assert {(r.source_topic_id, r.target_topic_id, r.generation) for r in turned} == {
+        (NEW_ID, OLD_ID, ADOPTED)
+    }
+
+
+def test_a_map_that_was_handed_over_translates_as_the_other_one_does_backwards() -> None:
+    dice = random.Random(3)
+    runs, source, target = [], 0, 0
+    for _ in range(40):
+        segments = tuple((dice.randrange(1, 9), dice.randrange(3)) for _ in range(dice.randrange(1, 4)))
+        runs.append(run_of(source, target, *segments))
+        source = sum(copied + skipped for copied, skipped in segments) + source + dice.randrange(2)
+        target = runs[-1].target_next + 1  # the marker
+    told = to_hand_over(runs, [], OLD, (NEW_ID, OLD_ID), ADOPTED)
+    there = PartitionMap(runs, None, source_topic_id=OLD_ID, target_topic_id=NEW_ID)
+    back = PartitionMap(told, None, source_topic_id=NEW_ID, target_topic_id=OLD_ID)
+    for offset in range(runs[-1].target_next):
+        assert int(back.to_target(SourceOffset(offset))) == int(there.to_source(TargetOffset(offset)))  # type: ignore[arg-type]
+
+
+def test_a_handover_goes_on_behind_what_is_known_and_the_second_one_adds_nothing() -> None:
+    runs = [run_of(0, 0, (5, 0)), run_of(5, 6, (5, 1)), run_of(11, 12, (4, 0))]
+    whole = to_hand_over(runs, [], OLD, (NEW_ID, OLD_ID), ADOPTED)
+    assert to_hand_over(runs, whole[:1], OLD, (NEW_ID, OLD_ID), ADOPTED) == whole[1:]
+    assert to_hand_over(runs, whole, OLD, (NEW_ID, OLD_ID), ADOPTED) == []
+    assert to_hand_over(runs, [], OLD, (UUID(int=8), OLD_ID), ADOPTED) == [], "of topics made anew"
+
+
+def cut(**changes: object) -> Cut:
+    made = Cut(
+        old=OLD,
+        new=NEW,
+        old_topic_id=OLD_ID,
+        new_topic_id=NEW_ID,
+        mirrored_next=10,
+        written_from=11,
+        epoch=0,
+        old_end=15,
+        new_start=0,
+        tail=exact(5),
+        tail_bytes=exact(50),
+        written=exact(3),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def plan_of(*cuts: Cut) -> FailbackPlan:
+    return FailbackPlan(flow="f", reverse="b", way=Way.RESUME, cuts=cuts, late=())
+
+
+def test_the_hash_changes_with_the_old_primary_and_not_with_what_is_written_on_the_new() -> None:
+    plan = plan_of(cut())
+    assert plan.hash == plan_of(cut(written=exact(99))).hash
+    assert plan.hash != plan_of(cut(old_end=16)).hash
+    assert plan.hash != plan_of(cut(old_topic_id=UUID(int=5))).hash
+    assert plan.hash != replace(plan, reverse="other").hash
+
+
+@pytest.mark.parametrize("topic", ["orders", "o" * 249])
+def test_exports_have_legal_names_that_are_known_again(topic: str) -> None:
+    name = export_topic(topic, 1_763_438_580_000)
+    assert name.endswith(".diverged.20251118T040300Z")
+    assert len(name) <= 249
+    assert is_export(name)
+    assert not is_export(topic)
+
+
+def test_the_journal_keeps_a_failbacks_newest_step() -> None:
+    begun = FailbackRun(
+        run="r1",
+        flow="f",
+        reverse="b",
+        way=Way.RESUME,
+        step=Step.BEGUN,
+        by="me",
+        begun_ms=1,
+        at_ms=1,
+        facts={"plan": "abc"},
+    )
+    journal = Journal()
+    for offset, each in enumerate((begun, replace(begun, step=Step.RETURNING, at_ms=2))):
+        journal = fold(journal, offset, *failback_record(each))
+    assert journal.newest_failback("f") == replace(begun, step=Step.RETURNING, at_ms=2)
+    assert journal.newest_failback("other") is None
