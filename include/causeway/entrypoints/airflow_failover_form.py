@@ -13,7 +13,7 @@ def failover_form() -> dict[str, Param]:
             type=["null", "string"],
             format="date-time",
             title="Fail over to",
-            description="The moment from which on groups read, with its zone: 2026-11-18T04:03:00Z. "
+            description="The moment from which on groups read, in the zone that the picker names. "
             "Empty: each group goes on where it was last known to stand (latest)",
         ),
         "mode": _mode(),

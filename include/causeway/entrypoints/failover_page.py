@@ -25,6 +25,7 @@ h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid #8886; padding: .35rem .6rem .35rem 0; }
 th, td { text-align: left; vertical-align: top; }
+th { overflow-wrap: normal; } td .loud { white-space: nowrap; }
 .big { font-size: 1.6rem; font-weight: 600; } .loud { color: #c2410c; font-weight: 600; }
 .quiet { opacity: .75; } li { margin: .3rem 0; } summary { cursor: pointer; padding: .5rem 0; }
 @media (max-width: 640px) {
@@ -48,7 +49,8 @@ def page(sheet: Sheet) -> str:
         f"<title>{title}</title><style>{_STYLE}</style></head><body>\n"
         f"<h1>{title}</h1>\n<p>{_text(headline(sheet))}</p>\n{_summary(sheet)}{_remarks(sheet)}"
         f"<h2>{_price_title(sheet)}</h2>\n{_topics(sheet)}"
-        f"<h2>What each group reads again, or skips</h2>\n{_groups(sheet)}{_moves(sheet)}</body></html>\n"
+        f"<h2>What each group reads again, or skips</h2>\n{_groups(sheet)}{_moves(sheet)}"
+        f"{_listed('Not sure, because', sheet.unknown)}</body></html>\n"
     )
 
 
@@ -132,12 +134,12 @@ def _moves(sheet: Sheet) -> str:
 
 def _remarks(sheet: Sheet) -> str:
     left = [f"{e.group}{f' on {e.target}' if e.target else ''}: {e.why}" for e in sheet.plan.left_alone]
-    parts = (("Left alone", left), ("Notes", sheet.notes), ("Not sure, because", sheet.unknown))
-    return "".join(f"<h2>{title}</h2>\n{_list(items)}" for title, items in parts if items)
+    return _listed("Left alone", left) + _listed("Notes", sheet.notes)
 
 
-def _list(items: Iterable[str]) -> str:
-    return f"<ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>\n"
+def _listed(title: str, items: Sequence[str]) -> str:
+    each = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f"<h2>{title}</h2>\n<ul>{each}</ul>\n" if items else ""
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,36 @@
+"""A worker that was frozen in front of its commit, and wakes behind a failover, adds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from causeway.core.failover.wish import Wish
+from causeway.core.group_filter import FlowGroups
+from causeway.flows.failover.apply import Operator, fail_over
+from tests.chaos.stage import PARTITIONS, Stage, wake
+from tests.groups.stage import commit, committed
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+
+
+def test_a_frozen_worker_adds_nothing_behind_a_failover(stage: Callable[[int], Stage]) -> None:
+    at = stage(2)
+    group, mirrored = f"{at.topic}.reader", f"sf.{at.topic}"
+    commit(at.source, group, {(at.topic, p): 5 for p in range(PARTITIONS)})
+    frozen = at.start_and_freeze("end", 3)
+    rules = FlowGroups(include=(group,), sync_offsets=True)
+    operator = Operator(by="the test", consent=lambda _: None, say=lambda _: None)
+    wish = Wish(flow=at.flow.name, at_ms=None)
+    done = fail_over(at.flow, at.source.endpoint(), at.target.endpoint(), wish, rules, operator)
+    assert done.verified.as_planned == done.verified.offsets > 0
+    before, held = at.look(), committed(at.target, group)
+    assert {topic for topic, _ in held} == {mirrored}
+
+    wake(frozen)
+
+    assert frozen.exit_code == 4, frozen.output()
+    assert f"failover {done.run}" in frozen.output()
+    before.assert_same(at.look())
+    assert committed(at.target, group) == held
