@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from causeway.brokers.scratch import Scratch
 from causeway.core.diagnosis.finding import Diagnosis, Result
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.naming import IdentityNaming
+from causeway.core.topic_filter import TopicFilter
 from causeway.flows.doctor.rehearsal import Rehearsal
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
@@ -330,6 +332,12 @@ def test_replication_that_loses_positions_with_one_disk(
     lines = red(examined(too_many, named(sf, "sf"), named(target, "nyc"), read_only=True))
     assert any("and the cluster has 3 brokers: they can't be made" in line for line in lines)
     assert any(line.startswith(f"FAILED creation {flow.name}: ") for line in lines)
+    wide = topic_name("wide")
+    admin = admin_client(target.endpoint())
+    admin.create_topics([NewTopic(wide, 1, 3)])[wide].result(30)
+    back = replace(flow, topics=TopicFilter((wide,)), source="nyc", target="sf", replication_factor="source")
+    lines = red(examined(back, named(target, "nyc"), named(sf, "sf"), read_only=True))
+    assert any(f"has 1 broker: no mirror of {wide} can be made" in line for line in lines), "\n".join(lines)
 
 
 def test_names_that_can_not_be_and_flows_that_clash(

@@ -73,6 +73,7 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
         name: TopicView(
             partitions=len(topic.partitions),
             fewest_replicas=min(len(p.replica_nodes) for p in topic.partitions),
+            most_replicas=max(len(p.replica_nodes) for p in topic.partitions),
             settings=settings[name],
         )
         for name, topic in found.items()

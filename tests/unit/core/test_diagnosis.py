@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from causeway.core.diagnosis.brokers import judge_brokers
+from causeway.core.diagnosis.brokers import judge_brokers, judge_source_factors
 from causeway.core.diagnosis.clusters import (
     judge_both_clocks,
     judge_clock,
@@ -264,6 +264,27 @@ def test_what_a_topic_has_counts_more_than_what_it_would_be_made_with() -> None:
     assert bad.remedy.startswith("kafka-reassign-partitions.sh")
 
 
+@pytest.mark.parametrize(
+    ("factor", "replicas", "said"),
+    [
+        ("source", {"a": 3, "b": 1}, "PASSED 2 mirrors to be made as on sf (replication.factor: source)"),
+        ("source", {"a": 4}, "FAILED 1 mirror to be made as on sf (replication.factor: source)"),
+        ("source", {}, None),
+        (None, {"a": 4}, None),
+        (2, {"a": 4}, None),
+    ],
+)
+def test_mirrors_that_get_their_sources_factor_need_as_many_brokers(
+    factor: object, replicas: dict[str, int], said: str | None
+) -> None:
+    found = judge_source_factors(replace(FLOW, replication_factor=factor), nyc(), replicas)
+    assert len(found) == (said is not None)
+    for each in found:
+        assert f"{each.result} {each.finding}".startswith(str(said))
+        is_beyond = "the cluster has 3 brokers: no mirror of a can be made" in each.finding
+        assert is_beyond is (4 in replicas.values())
+
+
 # Topics
 
 
@@ -309,14 +330,31 @@ def test_many_topics_give_one_finding_for_each_rule() -> None:
 @pytest.mark.parametrize(
     ("topic", "result"),
     [
-        (TopicView(partitions=1, fewest_replicas=3, settings={"cleanup.policy": "compact"}), Result.PASSED),
-        (TopicView(partitions=2, fewest_replicas=3, settings={"cleanup.policy": "compact"}), Result.FAILED),
-        (TopicView(partitions=1, fewest_replicas=3, settings={"cleanup.policy": "delete"}), Result.FAILED),
         (
-            TopicView(partitions=1, fewest_replicas=3, settings={"cleanup.policy": "compact,delete"}),
+            TopicView(partitions=1, fewest_replicas=3, settings={"cleanup.policy": "compact"}),
+            Result.PASSED,
+        ),
+        (
+            TopicView(partitions=2, fewest_replicas=3, settings={"cleanup.policy": "compact"}),
             Result.FAILED,
         ),
-        (TopicView(partitions=1, fewest_replicas=1, settings={"min.insync.replicas": "2"}), Result.FAILED),
+        (
+            TopicView(partitions=1, fewest_replicas=3, settings={"cleanup.policy": "delete"}),
+            Result.FAILED,
+        ),
+        (
+            TopicView(
+                partitions=1,
+                fewest_replicas=3,
+                most_replicas=3,
+                settings={"cleanup.policy": "compact,delete"},
+            ),
+            Result.FAILED,
+        ),
+        (
+            TopicView(partitions=1, fewest_replicas=1, settings={"min.insync.replicas": "2"}),
+            Result.FAILED,
+        ),
         (TopicView(partitions=1, fewest_replicas=3, settings=None), Result.WARN),
     ],
 )

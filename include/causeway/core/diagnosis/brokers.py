@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from causeway.core.diagnosis.facts import ClusterView, TopicView
-from causeway.core.diagnosis.finding import Finding, failed, passed, warn
+from causeway.core.diagnosis.finding import Finding, failed, passed, some, warn
 from causeway.core.flow import Flow
 from causeway.core.rights import Operation, grant_command
 
@@ -146,6 +146,27 @@ def _transaction_log_in_sync(view: ClusterView, made: TopicView | None) -> Findi
             f"set {setting}={max(1, replicas - 1)} on every broker of {view.alias}",
         )
     return passed(CHECK_REPLICATION, view.alias, said)
+
+
+def judge_source_factors(flow: Flow, view: ClusterView, replicas: Mapping[str, int]) -> list[Finding]:
+    """`replicas`: by source topic, of those whose mirror isn't there yet."""
+    if flow.replication_factor != "source" or not replicas:
+        return []
+    greatest = max(replicas.values())
+    said = f"{len(replicas)} mirrors to be made" if len(replicas) > 1 else "1 mirror to be made"
+    said = f"{said} as on {flow.source} (replication.factor: source), with up to {_replicas_said(greatest)}"
+    beyond = [name for name, count in sorted(replicas.items()) if count > len(view.brokers)]
+    if not beyond:
+        return [passed(CHECK_REPLICATION, view.alias, said)]
+    return [
+        failed(
+            CHECK_REPLICATION,
+            view.alias,
+            f"{said}, and the cluster has {view.number_of_brokers}: no mirror of {some(beyond)} can be made",
+            f"write replication.factor: {len(view.brokers)} of the flow in flows.yaml, or -1 for the "
+            f"default of {view.alias}",
+        )
+    ]
 
 
 def _defaults_for_new_topics(flow: Flow, view: ClusterView) -> Finding:

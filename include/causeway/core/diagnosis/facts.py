@@ -25,6 +25,8 @@ class TopicView:
     fewest_replicas: int
     settings: Mapping[str, str] | None
     """All of them, defaults included."""
+    most_replicas: int = 0
+    """What a mirror gets with `replication.factor: source`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

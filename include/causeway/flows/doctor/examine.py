@@ -18,7 +18,7 @@ from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.probe import probe
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
-from causeway.core.diagnosis.brokers import judge_brokers
+from causeway.core.diagnosis.brokers import judge_brokers, judge_source_factors
 from causeway.core.diagnosis.clusters import CHECK_IDENTITY, judge_both_clocks, judge_clock, judge_identity
 from causeway.core.diagnosis.facts import ClusterView
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
@@ -209,6 +209,7 @@ class _Examination:
         carried = carried_settings(flow, seen, ClusterAdmin(self._wires["source"].endpoint))
         settings = self._network.run(lambda: look_at_settings(flow, clusters, view, seen, carried))
         self.found += judge_brokers(flow, view, settings.kafkas_own)
+        self.found += judge_source_factors(flow, view, settings.to_make)
         self.found += judge_own_topics(flow, view, settings.own)
         self.found += judge_topics(flow, settings.pairs)
         self.found += self._unseen(settings)

@@ -136,6 +136,8 @@ class SettingsSeen:
     unseen_sources: tuple[str, ...]
     unseen_mirrors: tuple[str, ...]
     """By source topic: those whose mirror is there, but may not be described."""
+    to_make: Mapping[str, int]
+    """Source topics whose mirror isn't there yet, with their replicas."""
     own: Mapping[str, TopicView]
     kafkas_own: Mapping[str, TopicView]
 
@@ -166,11 +168,17 @@ async def look_at_settings(
         elif there is not None and there.settings is not None:
             pairs.append(_pair(name, mirror, here.settings, there.settings, there.fewest_replicas))
         elif defaults is not None:
-            pairs.append(_pair(name, mirror, here.settings, {**defaults, **carried.get(name, {})}, None))
+            replicas = here.most_replicas if flow.replication_factor == "source" else None
+            pairs.append(_pair(name, mirror, here.settings, {**defaults, **carried.get(name, {})}, replicas))
     return SettingsSeen(
         pairs=tuple(pairs),
         unseen_sources=tuple(unseen_sources),
         unseen_mirrors=tuple(unseen_mirrors),
+        to_make={
+            name: source[name].most_replicas
+            for name, mirror in seen.mirrors.items()
+            if name in source and mirror not in existing
+        },
         own={name: topic for name, topic in target.items() if name in (FLOWS_TOPIC, flow.map_topic)},
         kafkas_own={name: topic for name, topic in target.items() if name in KAFKAS_OWN},
     )
