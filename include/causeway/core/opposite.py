@@ -10,6 +10,10 @@ two reads:
 
 Behind all three stands what holds for every mirror: who finds records at a partition's end that it didn't
 write appends nothing there.
+
+A fence counts from when it is written down, and holds from when its command has ended, with all lanes
+claimed. Whoever adopts in the other direction in between may pass over a transaction that still comes: a run
+that begins behind it finds that by B, and parks. Known limit: one that has begun by then doesn't look again.
 """
 
 from __future__ import annotations
