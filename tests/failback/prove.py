@@ -54,12 +54,12 @@ def _section(identity: list[Verdict], prefix: list[Verdict]) -> str:
     return f"""\
 ## Failback
 
-Failover, traffic, `failback --resume`, traffic, `failback --home`, traffic, and a planned failover again:
-{len(identity)} times with names that stay and {len(prefix)} times with prefixes (seeds {seeds}), on two real
-brokers, with plain writers and transactions, aborted ones too. Readers of both clusters saw each record that
-was ever written on both sides once, in order per partition, but for the divergent tail:
-{sum(v.tail for v in identity):,} records with names that stay, each on the old primary and in its export, and
-in no other place. With prefixes {sum(v.tail for v in prefix):,} records crossed later. No record came back
-to where it had come from. Each group, each time that it was moved, went on with the very record that it would
-have read next.
+Failover, traffic, `failback --resume`, traffic, `failback --home`, traffic; {len(identity)} times with
+names that stay, and then a planned failover again, and {len(prefix)} times with prefixes (seeds {seeds});
+on two real brokers, with plain writers and transactions, aborted ones too. Readers of both clusters saw
+each record that was ever written on both sides once, in order per partition, but for the divergent tail:
+with names that stay {sum(v.tail for v in identity):,} records, each on the old primary and in its export,
+and in no other place. With prefixes {sum(v.tail for v in prefix):,} records crossed later. No record came
+back to where it had come from. Each group, each time that it was moved, went on with the very record that
+it would have read next.
 """

@@ -16,7 +16,6 @@ from causeway.core.failback.plan import (
     Step,
     Way,
     export_topic,
-    is_export,
 )
 from causeway.core.failover.figure import exact
 from causeway.core.failover.journal import Journal, failback_record, fold
@@ -106,12 +105,10 @@ def test_the_hash_changes_with_the_old_primary_and_not_with_what_is_written_on_t
 
 
 @pytest.mark.parametrize("topic", ["orders", "o" * 249])
-def test_exports_have_legal_names_that_are_known_again(topic: str) -> None:
+def test_exports_have_legal_names(topic: str) -> None:
     name = export_topic(topic, 1_763_438_580_000)
     assert name.endswith(".diverged.20251118T040300Z")
     assert len(name) <= 249
-    assert is_export(name)
-    assert not is_export(topic)
 
 
 def test_the_journal_keeps_a_failbacks_newest_step() -> None:

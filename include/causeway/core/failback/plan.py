@@ -119,11 +119,6 @@ def export_topic(topic: str, begun_ms: int) -> str:
     return f"{topic[: 249 - len(_EXPORT) - len(moment)]}{_EXPORT}{moment}"
 
 
-def is_export(topic: str) -> bool:
-    stem, found, moment = topic.rpartition(_EXPORT)
-    return bool(stem and found and len(moment) == len("20261118T040300Z") and moment.endswith("Z"))
-
-
 def _cut_dict(cut: Cut, *, parted: bool) -> dict[str, object]:
     return {
         "old": str(cut.old),
