@@ -168,7 +168,7 @@ STEPS = [
     (steps, "write_journal"),
     (apply, "close_flow"),
     (steps, "_compare"),
-    (steps, "_move"),
+    (steps, "move_planned"),
     (apply, "verify_run"),
 ]
 

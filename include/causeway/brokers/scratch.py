@@ -6,7 +6,7 @@ The only module that deletes anything, and it deletes only names that a `Scratch
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +69,20 @@ def delete_scratch(endpoint: ClusterEndpoint, scratch: Scratch) -> list[Causeway
     except CausewayError as error:  # it is being deleted; only that it is gone couldn't be seen
         refused.append(error)
     return refused
+
+
+def delete_groups(endpoint: ClusterEndpoint, groups: Collection[str]) -> None:
+    """Clones that a drill has made; one that isn't there is as good as deleted.
+
+    :raises CausewayError: the first refusal.
+    """
+    if not groups:
+        return
+    with mapped(cluster=endpoint):
+        client = AdminClient(dict(endpoint.settings), logger=SILENT)
+        answers = client.delete_consumer_groups(list(groups), request_timeout=_SECONDS)
+    for error in _refusals(endpoint, answers, Code.GROUP_ID_NOT_FOUND):
+        raise error
 
 
 def _is_there(client: AdminClient, endpoint: ClusterEndpoint, scratch: Scratch) -> bool:

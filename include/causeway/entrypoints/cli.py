@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from causeway.core.errors import BadInput, CausewayError
 from causeway.entrypoints import flow_verbs, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
+from causeway.entrypoints.drill_verb import add_drill
 from causeway.entrypoints.failback_verb import add_failback
 from causeway.entrypoints.failover_verb import add_failover
 from causeway.entrypoints.gap_verbs import add_gap_verbs
@@ -198,6 +199,7 @@ def parser() -> ArgumentParser:
     _add_fences(add)
     add_failover(add)
     add_failback(add)
+    add_drill(add)
     add_gap_verbs(add)
     return root
 

@@ -45,6 +45,7 @@ VERBS = [
     "upstreams",
     "failover",
     "failback",
+    "drill",
     "lab up",
     "lab down",
     "lab status",

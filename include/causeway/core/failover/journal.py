@@ -9,7 +9,7 @@ One partition, compacted, plain records. A run of a failover is told in this ord
     given up  nothing was moved, because the state had changed under the plan
     rolled back   the offsets from before are back
 
-A failback is one record, told anew at each step: the newest counts.
+A failback is one record, told anew at each step: the newest counts. A drill is one record.
 
 Invariants
     A. A run counts from its `begun` on, and then all its offsets are there: what died before never was.
@@ -26,6 +26,7 @@ from enum import StrEnum
 
 from causeway.core.errors import ProtocolFault
 from causeway.core.failback.plan import FailbackRun, failback_fields, parse_failback
+from causeway.core.failover.drill import DrillRun, parse_drill
 from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
 from causeway.core.group_sync import Committed
@@ -34,7 +35,7 @@ from causeway.core.identity import TargetOffset, TopicPartition
 FAILOVERS_TOPIC = "causeway-failovers.internal"
 _VERSION = 1
 _PARTITIONS_PER_RECORD = 200
-_OFFSETS, _AGREED, _FAILBACK = "offsets", "agreed", "failback"
+_OFFSETS, _AGREED, _FAILBACK, _DRILL = "offsets", "agreed", "failback", "drill"
 
 
 class Status(StrEnum):
@@ -94,6 +95,9 @@ class Journal:
     failbacks: Mapping[str, FailbackRun] = field(default_factory=dict)
     """In the order in which they began."""
 
+    drills: Mapping[str, DrillRun] = field(default_factory=dict)
+    """In the order in which they were."""
+
     def of_flow(self, flow: str) -> list[FailoverRun]:
         return [run for run in self.runs.values() if run.flow == flow]
 
@@ -122,6 +126,8 @@ def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) 
         if kind == _FAILBACK:
             back = parse_failback(flow, run, fields)
             return replace(journal, failbacks={**journal.failbacks, run: back})
+        if kind == _DRILL:
+            return replace(journal, drills={**journal.drills, run: parse_drill(flow, run, fields)})
         return _with_status(journal, flow, run, Status(kind), fields)
     except (AssertionError, ValueError, KeyError, TypeError, RecursionError) as cause:
         raise ProtocolFault(
@@ -203,6 +209,10 @@ def ended_record(
     flow: str, run: str, status: Status, *, by: str, at_ms: int, facts: Mapping[str, object] | None = None
 ) -> tuple[bytes, bytes]:
     return _record([str(status), flow, run], {"by": by, "at_ms": at_ms, "facts": dict(facts or {})})
+
+
+def drill_record(run: DrillRun) -> tuple[bytes, bytes]:
+    return _record([_DRILL, run.flow, run.run], run.as_dict())
 
 
 def failback_record(run: FailbackRun) -> tuple[bytes, bytes]:

@@ -114,7 +114,7 @@ async def compare_and_move(
         )
     if not run.is_agreed:
         await _compare(flow, sides, run, selection, by)
-    return await _move(flow, run, ConsumerGroups(sides.target.wire))
+    return await move_planned(flow, run, ConsumerGroups(sides.target.wire))
 
 
 async def record_done(flow: Flow, sides: Sides, run: str, by: str, facts: Mapping[str, object]) -> None:
@@ -144,7 +144,7 @@ async def _give_up(flow: Flow, sides: Sides, run: FailoverRun, by: str) -> None:
         await write_lift(sides.target, clock, flow, lifts=fence.generation, **words)
 
 
-async def _move(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> Moved:
+async def move_planned(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> Moved:
     remaining = left_to_apply(run, await held_by(groups, run))
     left = [
         f"{astray.group} on {astray.target} has moved since the plan was made, to {astray.at}"

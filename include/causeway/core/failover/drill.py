@@ -1,0 +1,84 @@
+"""A rehearsal of a failover: what its clones are called, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_CLONES = "causeway.drill."
+"""No mirror and no sync ever sees to groups that begin like this."""
+
+
+def clones_of(flow: str) -> str:
+    """What the names of all clones of a flow begin with, whichever drill made them."""
+    return f"{_CLONES}{flow}/"
+
+
+def clone_of(flow: str, run: str, group: str) -> str:
+    return f"{clones_of(flow)}{run}/{group}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillRun:
+    run: str
+    flow: str
+    by: str
+    at_ms: int
+    groups: int
+    offsets: int
+    as_planned: int
+    """Read back as the plan says."""
+    read: int
+    """Partitions whose first record a consumer read at its place, or found that nothing is behind it."""
+    rto_ms: int
+    """From the beginning to the last of these records."""
+    lost_records: int | None
+    """If the source had died then; None: not known."""
+    rpo_seconds: int | None
+    rereads: int | None
+
+    @property
+    def is_good(self) -> bool:
+        return self.offsets == self.as_planned
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "by": self.by,
+            "at_ms": self.at_ms,
+            "groups": self.groups,
+            "offsets": self.offsets,
+            "as_planned": self.as_planned,
+            "read": self.read,
+            "rto_ms": self.rto_ms,
+            "lost_records": self.lost_records,
+            "rpo_seconds": self.rpo_seconds,
+            "rereads": self.rereads,
+        }
+
+
+def parse_drill(flow: str, run: str, fields: Mapping[str, object]) -> DrillRun:
+    """:raises KeyError, TypeError: none of this version's."""
+    return DrillRun(
+        run=run,
+        flow=flow,
+        by=str(fields["by"]),
+        at_ms=_whole(fields["at_ms"]),
+        groups=_whole(fields["groups"]),
+        offsets=_whole(fields["offsets"]),
+        as_planned=_whole(fields["as_planned"]),
+        read=_whole(fields["read"]),
+        rto_ms=_whole(fields["rto_ms"]),
+        lost_records=_maybe(fields["lost_records"]),
+        rpo_seconds=_maybe(fields["rpo_seconds"]),
+        rereads=_maybe(fields["rereads"]),
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def _maybe(value: object) -> int | None:
+    return None if value is None else _whole(value)

@@ -1,0 +1,31 @@
+"""The drill's task: the same as `causeway drill`, and red if a clone didn't end where the plan said."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from airflow.sdk import get_current_context
+from airflow.sdk.exceptions import AirflowFailException
+
+from causeway.config.load import load_flows
+from causeway.entrypoints.airflow_connections import airflow_endpoint
+from causeway.entrypoints.airflow_failures import failing_as_airflow_does
+
+log = logging.getLogger("causeway")
+
+
+def rehearse(flow: str, flows_file: str) -> dict[str, Any]:
+    from causeway.flows.failover.drill import drill
+
+    deployment = load_flows(flows_file)
+    wanted = deployment.flow(flow)
+    with failing_as_airflow_does():
+        source, target = (airflow_endpoint(deployment, alias) for alias in (wanted.source, wanted.target))
+        by = f"airflow {get_current_context()['dag_run'].run_id}"
+        done = drill(wanted, source, target, deployment.groups[flow], by=by, say=log.info)
+    log.info("%s: %s", flow, done)
+    if not done.is_good:
+        missing = done.offsets - done.as_planned
+        raise AirflowFailException(f"{missing} of {done.offsets} offsets didn't end where the plan said")
+    return {"run": done.run, **done.as_dict()}

@@ -1,0 +1,66 @@
+"""`causeway drill FLOW`: a rehearsal on clones; `--history` shows those that were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causeway.core.errors import BadInput
+from causeway.core.instants import rfc3339
+from causeway.entrypoints.flow_verbs import opened, who
+from causeway.entrypoints.tables import table
+from causeway.entrypoints.verbs import Outcome, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from causeway.core.failover.drill import DrillRun
+
+NOT_AS_PLANNED = 1
+_HEADERS = ("AT", "GROUPS", "OFFSETS", "AS PLANNED", "READ", "RTO s", "RPO s", "LOST", "READ AGAIN")
+
+
+def add_drill(add: Any) -> None:
+    drill = add("drill", drill_flow, "rehearse a failover on clones of the groups; mirroring goes on")
+    drill.add_argument("--history", action="store_true", help="show the drills that were; does none")
+    drill.add_argument("--svg", metavar="FILE", help="plot their RTO and RPO there")
+
+
+def drill_flow(request: Request) -> Outcome:
+    from causeway.flows.failover.drill import drill, history
+
+    deployment, flow, source, target = opened(request)
+    done = None
+    if not request.options.history:
+        done = drill(flow, source, target, deployment.groups[flow.name], by=who(), say=request.progress)
+    runs = history(flow, target)
+    if request.options.svg is not None:
+        _keep_plot(request.options.svg, runs)
+    payload = {"flow": flow.name, "drills": [{"run": run.run, **run.as_dict()} for run in runs]}
+    text = f"{table(_HEADERS, [_row(run) for run in runs])}\n\n{flow.name}: {len(runs)} drills"
+    is_bad = done is not None and not done.is_good
+    return Outcome(payload=payload, text=text, exit_code=NOT_AS_PLANNED if is_bad else 0)
+
+
+def _row(run: DrillRun) -> tuple[object, ...]:
+    return (
+        rfc3339(run.at_ms),
+        run.groups,
+        run.offsets,
+        run.as_planned,
+        run.read,
+        f"{run.rto_ms / 1000:.1f}",
+        run.rpo_seconds,
+        run.lost_records,
+        run.rereads,
+    )
+
+
+def _keep_plot(path: str, runs: Sequence[DrillRun]) -> None:
+    from causeway.entrypoints.drill_plot import plot
+
+    try:
+        Path(path).write_text(plot(runs), encoding="utf-8")
+    except OSError as reason:
+        rule = f"can't be written: {reason.strerror}"
+        raise BadInput("--svg", value=path, rule=rule, remedy="name another file") from None

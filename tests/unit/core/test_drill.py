@@ -1,0 +1,53 @@
+"""What is kept of a drill, and its picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from causeway.core.errors import ProtocolFault
+from causeway.core.failover.drill import DrillRun, clone_of, clones_of
+from causeway.core.failover.journal import Journal, drill_record, fold
+from causeway.core.group_filter import FlowGroups
+from causeway.entrypoints.drill_plot import plot
+
+RUN = DrillRun(
+    run="r1",
+    flow="f",
+    by="me",
+    at_ms=1_763_438_580_000,
+    groups=2,
+    offsets=3,
+    as_planned=3,
+    read=3,
+    rto_ms=1_500,
+    lost_records=7,
+    rpo_seconds=None,
+    rereads=0,
+)
+
+
+def test_the_journal_keeps_drills_in_their_order() -> None:
+    journal = Journal()
+    for offset, run in enumerate((RUN, replace(RUN, run="r2"))):
+        journal = fold(journal, offset, *drill_record(run))
+    assert list(journal.drills.values()) == [RUN, replace(RUN, run="r2")]
+    key, value = drill_record(RUN)
+    with pytest.raises(ProtocolFault):
+        fold(journal, 2, key, value.replace(b'"groups":2', b'"groups":"2"'))
+
+
+def test_no_mirror_sees_to_clones() -> None:
+    clone = clone_of("f", "r1", "billing")
+    assert clone.startswith(clones_of("f"))
+    assert not clone.startswith(clones_of("f2"))
+    assert not FlowGroups().selects(clone)
+
+
+def test_the_picture_leaves_a_gap_where_nothing_is_known_and_runs_nothing_that_a_name_holds() -> None:
+    known = replace(RUN, flow="<script>", rpo_seconds=3)
+    picture = plot([known, replace(known, rpo_seconds=None), known])
+    assert "<script>" not in picture
+    assert (picture.count("<circle"), picture.count("<line")) == (5, 2)
+    assert "No drills yet" in plot([])
