@@ -369,7 +369,7 @@ def test_what_was_left_out_is_the_exit_code_of_the_spark_job(stage: Stage, tmp_p
     command = submit_command(stage.flow.name, file, "--report", str(report))
     done = finished(command, environment(connections, tmp_path), tmp_path)
     assert done.returncode == 5, done.stdout + done.stderr
-    assert "1 partitions parked" in done.stdout.splitlines()[-1]
+    assert "caught up but for 1 parked partition: " in done.stdout.splitlines()[-1]
     (parked,) = json.loads(report.read_text())["parked"]
     assert parked["reason"] == ParkReason.FOREIGN_DATA
     assert len(stage.visible(stage.mirror)) == 3

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causeway.core.beginnings import PlaceSet, SetByHand
+from causeway.core.flow_log import LogRecord
 from causeway.core.flow_state import (
     FlowState,
     KnownPair,
-    LogRecord,
     adopted_record,
     alive_record,
     clusters_record,

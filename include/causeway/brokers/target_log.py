@@ -17,7 +17,8 @@ from causeway.brokers.settling import commit_for_owner, describe_transaction
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
-from causeway.core.flow_state import FlowState, LogRecord, fold
+from causeway.core.flow_log import LogRecord
+from causeway.core.flow_state import FlowState, fold
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name

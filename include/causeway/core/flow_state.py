@@ -20,34 +20,20 @@ Invariants
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 from uuid import UUID
 
 from causeway.core.acl_ledger import as_value, entered, key_of, parse_acl, taken_out
 from causeway.core.acls import Acl
 from causeway.core.beginnings import SetByHand, parse_set_by_hand
 from causeway.core.errors import ProtocolFault
+from causeway.core.flow_log import LogRecord, as_record, parse_key, parse_value_of, unreadable
 from causeway.core.gap_ledger import AcceptedGap, parse_accepted
 from causeway.core.identity import Generation
+from causeway.core.last_parked import LastParked, parse_last_parked
 
-_VERSION = 1
 _NEVER = Generation(-1)
-_TurnKind = Literal["run", "alive", "ended", "fence", "lift", "claimed", "clusters", "acl", "acl_gone"]
-_PairKind = Literal["pairs", "adopted", "forgotten", "gap", "set"]
-Kind = _TurnKind | _PairKind
-
-
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """A record of the flows topic as it was read."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes
-    value: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +90,8 @@ class FlowState:
     alive: Alive | None = None
     ended: int = -1
     """Generation of the run that last said that it ended. A sign of life that comes late changes nothing."""
+    parked: LastParked | None = None
+    """What a run last said of partitions that stand still."""
     fence: Fence | None = None
     most_lanes: int = 0
     lanes_varied: bool = False
@@ -140,17 +128,17 @@ class FlowState:
 
 def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState]:
     """The states after one more record of the log; records of other makers are refused, not skipped."""
-    kind, flow = _parse_key(record)
+    kind, flow = parse_key(record)
     if record.value is None:
         return states
-    value = _parse_value(record)
+    value = parse_value_of(record)
     if kind == "claimed":
         return states  # says nothing: it was appended to be read up to
     before = states.get(flow, FlowState())
     try:
         return {**states, flow: _apply(before, kind, value, record)}
     except (KeyError, ValueError) as cause:
-        raise _unreadable(record, "value") from cause
+        raise unreadable(record, "value") from cause
 
 
 def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
@@ -164,7 +152,7 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return turned(state, value, Generation(record.offset))
         case "pairs" | "adopted" | "forgotten":
             return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
-        case "gap" | "set":
+        case "gap" | "set" | "parked":
             return _with_ledger(state, kind, value)
         case "acl" | "acl_gone":
             return _with_acl(state, kind, value, record.offset)
@@ -250,6 +238,8 @@ def _with_ledger(state: FlowState, kind: str, value: dict[str, object]) -> FlowS
     if kind == "gap":
         accepted = parse_accepted(value)
         return replace(state, gaps={**state.gaps, accepted.name: accepted})
+    if kind == "parked":
+        return replace(state, parked=parse_last_parked(value))
     entry = parse_set_by_hand(value)
     return replace(state, set_by_hand={**state.set_by_hand, entry.name: entry})
 
@@ -280,52 +270,56 @@ def run_record(
         "varied": _varies(before, lanes),
         "at_ms": at_ms,
     }
-    return _record("run", flow, value)
+    return as_record("run", flow, value)
 
 
 def alive_record(flow: str, *, generation: int, ended: bool, at_ms: int) -> tuple[bytes, bytes]:
     """A sign of life, or the run's own word that it ended."""
-    return _record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
+    return as_record("ended" if ended else "alive", flow, {"generation": generation, "at_ms": at_ms})
+
+
+def parked_record(flow: str, parked: LastParked) -> tuple[bytes, bytes]:
+    return as_record("parked", flow, parked.as_dict())
 
 
 def fence_record(
     flow: str, *, by: str, because: str, most_lanes: int, at_ms: int, token: str = ""
 ) -> tuple[bytes, bytes]:
     value: dict[str, object] = {"by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms}
-    return _record("fence", flow, {**value, "token": token} if token else value)
+    return as_record("fence", flow, {**value, "token": token} if token else value)
 
 
 def lift_record(flow: str, *, lifts: int, by: str, because: str, at_ms: int) -> tuple[bytes, bytes]:
     """`lifts` is the generation of the only fence that it lifts."""
-    key, body = _record("lift", flow, {"lifts": lifts, "by": by, "because": because, "at_ms": at_ms})
+    key, body = as_record("lift", flow, {"lifts": lifts, "by": by, "because": because, "at_ms": at_ms})
     return key + f"/{lifts}".encode(), body
 
 
 def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
     """A run's word, in front of the first record."""
-    key, body = _record("pairs", flow, _pair_value(target_topic, pair))
+    key, body = as_record("pairs", flow, _pair_value(target_topic, pair))
     return key + b"/" + target_topic.encode(), body
 
 
 def adopted_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
     """A person's word: this pair, and where it goes on, since `pair.adopted_at`."""
-    key, body = _record("adopted", flow, _pair_value(target_topic, pair))
+    key, body = as_record("adopted", flow, _pair_value(target_topic, pair))
     return key + f"/{target_topic}/{pair.adopted_at}".encode(), body
 
 
 def forgotten_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
     """A person's word: this pair is over; what comes under its names begins anew."""
-    key, body = _record("forgotten", flow, _pair_value(target_topic, pair))
+    key, body = as_record("forgotten", flow, _pair_value(target_topic, pair))
     return key + f"/{target_topic}/{pair.source_topic_id.hex}/{pair.target_topic_id.hex}".encode(), body
 
 
 def gap_record(flow: str, accepted: AcceptedGap) -> tuple[bytes, bytes]:
-    key, body = _record("gap", flow, accepted.as_dict())
+    key, body = as_record("gap", flow, accepted.as_dict())
     return key + f"/{accepted.name}".encode(), body
 
 
 def set_record(flow: str, entry: SetByHand) -> tuple[bytes, bytes]:
-    key, body = _record("set", flow, entry.as_dict())
+    key, body = as_record("set", flow, entry.as_dict())
     return key + f"/{entry.name}".encode(), body
 
 
@@ -341,56 +335,25 @@ def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
 
 
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
-    return _record("clusters", flow, {"source": source, "target": target})
+    return as_record("clusters", flow, {"source": source, "target": target})
 
 
 def acl_record(flow: str, acl: Acl) -> tuple[bytes, bytes]:
     """The flow is about to create it."""
-    key, body = _record("acl", flow, as_value(acl))
+    key, body = as_record("acl", flow, as_value(acl))
     return key + f"/{key_of(acl)}".encode(), body
 
 
 def acl_gone_record(flow: str, acl: Acl, *, entry: int) -> tuple[bytes, bytes]:
     """That entry of it is over; a newer one isn't, and keeps its key."""
-    key, body = _record("acl_gone", flow, {**as_value(acl), "entry": entry})
+    key, body = as_record("acl_gone", flow, {**as_value(acl), "entry": entry})
     return key + f"/{entry}".encode(), body
 
 
 def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:
     """A lane was claimed by a worker of that generation."""
-    key, body = _record("claimed", flow, {"generation": generation})
+    key, body = as_record("claimed", flow, {"generation": generation})
     return key + f"/{lane}".encode(), body
-
-
-def _record(kind: Kind, flow: str, value: Mapping[str, object]) -> tuple[bytes, bytes]:
-    body = json.dumps({"v": _VERSION, **value}, separators=(",", ":"))
-    return f"{_VERSION}/{kind}/{flow}".encode(), body.encode()
-
-
-def _parse_key(record: LogRecord) -> tuple[str, str]:
-    parts = record.key.decode("utf-8", "replace").split("/")
-    if len(parts) < 3 or parts[0] != str(_VERSION):
-        raise _unreadable(record, "key")
-    return parts[1], parts[2]
-
-
-def _parse_value(record: LogRecord) -> dict[str, object]:
-    try:
-        value = json.loads(record.value or b"")
-    except (ValueError, RecursionError) as cause:
-        raise _unreadable(record, "value") from cause
-    if not isinstance(value, dict) or value.get("v") != _VERSION:
-        raise _unreadable(record, "value")
-    return value
-
-
-def _unreadable(record: LogRecord, part: str) -> ProtocolFault:
-    return ProtocolFault(
-        f"{part} of record {record.offset} in the flows topic",
-        value=record.key,
-        rule=f"must be version {_VERSION} of Causeway's format",
-        remedy="nobody else may write this topic; a newer Causeway may have: use that one",
-    )
 
 
 def _int(value: object) -> int:

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from causeway.core.counting import counted
 from causeway.core.errors import BadInput
+from causeway.core.report import outcome_in_words
 from causeway.entrypoints.tables import table
 
 Report = Mapping[str, Any]
@@ -102,8 +104,10 @@ def noted_lines(report: Report) -> Iterator[str]:
 def report_lines(report: Report) -> Iterator[str]:
     """The run in lines, for people: what happened, the busiest topics, what was left out and why."""
     size, seconds = spell_bytes(report["bytes"]), report["seconds"]
-    yield f"{report['flow']}: {report['outcome']}; {report['records']:,} records, {size} in {seconds:.1f} s"
-    yield f"{report['rounds']:,} rounds, {report['transactions']:,} transactions"
+    outcome = outcome_in_words(report["outcome"], len(report["parked"]))
+    records = counted(report["records"], "record")
+    yield f"{report['flow']}: {outcome}; {records}, {size} in {seconds:.1f} s"
+    yield f"{counted(report['rounds'], 'round')}, {counted(report['transactions'], 'transaction')}"
     yield f"batches: {report['verbatim']:,} verbatim, {_repacked(report['repacked'])}"
     yield (
         f"generation {report['generation']}; lag {report['lag']:,}; "

@@ -13,7 +13,7 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, Superseded
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair, pair_record
-from causeway.core.identity import Generation, TopicPartition
+from causeway.core.identity import Generation
 from causeway.core.instants import rfc3339
 from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
@@ -43,6 +43,7 @@ from causeway.flows.ownership import (
     remember_clusters,
     sign_of_life,
 )
+from causeway.flows.parked import ParkedOfRun
 from causeway.flows.planning import Landscape, pairs_to_remember, plan_round, survey_topics
 from causeway.flows.rights import check_own_rights
 from causeway.flows.stocktaking import take_stock
@@ -55,7 +56,7 @@ Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
 FOLLOWING_TRANSACTION_SECONDS = 0.5
 _PASSING = (Unreachable, Doubt, Beaten, ClusterUnreachable)
 _IDLE_SECONDS = 0.2
-_PARKED_AGAIN_SECONDS = 30.0
+_REFUSED_AGAIN_SECONDS = 30.0
 _PATIENCE_SECONDS = 90.0
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -147,7 +148,7 @@ class _Run:
         self._began = self._clock.monotonic()
         self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
-        self._parked_until: dict[TopicPartition, float] = {}
+        self._parked = ParkedOfRun(flow.name, self._clock, say)
         self._other_direction = OtherDirection(flow, clusters)
         self._held_back = HeldBackWatch(clusters.source, self._clock, say)
         self._demands = TargetDemands(flow, self._target_admin, self._clock, say)
@@ -186,6 +187,7 @@ class _Run:
             )
         now = clusters.network.run(lambda: clusters.flow_state(flow))  # an adoption may have come in between
         self._remembered = dict(now.pairs)
+        self._parked.begin(now.parked)
         self.report = RunReport(
             flow=flow.name,
             run=self._options.holder.run_id,
@@ -244,6 +246,8 @@ class _Run:
     def _plan(self) -> RoundPlan:
         plan = self._clusters.network.run(self._plan_round)
         take_stock(self.report, plan, self._say)
+        target = self._clusters.target
+        self._clusters.network.run(lambda: self._parked.tell(target, self.generation, self.report))
         return plan
 
     async def _plan_round(self) -> RoundPlan:
@@ -258,7 +262,7 @@ class _Run:
             landscape = landscape.after_refusals(self._not_made())
         self._note_refusals(landscape)
         self._landscape = landscape
-        known, waiting = self._remembered, self._parked_now()
+        known, waiting = self._remembered, self._parked.waiting()
         plan = await plan_round(flow, self.generation, source, target, landscape, known, waiting)
         return with_last_owners(self._demands.told_to(plan), self._last_owners)
 
@@ -270,7 +274,7 @@ class _Run:
             frozenset(state.pairs),
             leave_alone={each.topic for each in landscape.topics.refused},
         )
-        again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
+        again = self._clock.monotonic() + _REFUSED_AGAIN_SECONDS
         self._refused_until |= {each.topic: (each, again) for each in done.refused}
         for topic in done.created:
             self._say(f"{self._flow.name}: created {topic.name} with {topic.partitions} partitions")
@@ -302,10 +306,6 @@ class _Run:
             await self._clusters.target.append_plain(FLOWS_TOPIC, key, value)
             self._remembered[name] = pair
 
-    def _parked_now(self) -> frozenset[TopicPartition]:
-        now = self._clock.monotonic()
-        return frozenset(tp for tp, until in self._parked_until.items() if until > now)
-
     def _carry_round(self, plan: RoundPlan) -> None:
         self._clusters.network.run(self._remember_pairs)
         results = self._carry(plan.tasks)
@@ -313,7 +313,7 @@ class _Run:
         self.report.fold(results)
         self._demands.learn(results)
         self._last_owners = last_owners_after(self._last_owners, results)
-        self._note_parked(results)
+        self._parked.note(results)
         for result in results:
             if result.error is not None:
                 raise result.error
@@ -327,18 +327,6 @@ class _Run:
         if line:
             self._say(line)
         self._judge_progress(results)
-
-    def _note_parked(self, results: list[LaneResult]) -> None:
-        again = self._clock.monotonic() + _PARKED_AGAIN_SECONDS
-        for row in (row for result in results for row in result.rows):
-            if row.parked is not None and row.later:
-                continue  # its lane ended in doubt: what lies in front of the trouble isn't committed yet
-            if row.parked is not None:
-                if row.source not in self._parked_until:
-                    self._say(f"{self._flow.name}: parked {row.source}: {row.parked}")
-                self._parked_until[row.source] = again
-            else:
-                self._parked_until.pop(row.source, None)
 
     def _judge_progress(self, results: list[LaneResult]) -> None:
         troubles = [r.why for r in results if r.why]

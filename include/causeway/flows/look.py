@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
@@ -10,7 +11,7 @@ from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import PartitionRow
+from causeway.core.lane_task import Parked, PartitionRow
 from causeway.core.ports import Doubt, LogEnd, Unreachable
 from causeway.core.round_plan import RoundPlan
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
@@ -40,6 +41,8 @@ class FlowView:
     landscape: Landscape
     plan: RoundPlan
     to_begin: tuple[NewPartition, ...]
+    parked: Mapping[TopicPartition, Parked]
+    """What stands still: what can be seen now, and what only a run could see and nobody has cured."""
     source_cluster_id: str
     target_cluster_id: str
     transaction_version: int
@@ -50,14 +53,15 @@ def look_at_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -
     with open_clusters(source, target) as clusters:
         refuse_one_cluster(flow, clusters)
         try:
-            view = clusters.network.run(lambda: _look(flow, clusters))
+            view = clusters.network.run(lambda: look(flow, clusters))
         except (Unreachable, Doubt) as trouble:
             raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
         refuse_other_clusters(flow, clusters, view.state)
         return view
 
 
-async def _look(flow: Flow, clusters: Clusters) -> FlowView:
+async def look(flow: Flow, clusters: Clusters) -> FlowView:
+    """With clusters that are known to be the flow's."""
     state = await clusters.flow_state(flow)
     other = await OtherDirection(flow, clusters).look()
     landscape = await survey_topics(flow, clusters.source, clusters.target, state, other)
@@ -72,10 +76,17 @@ async def _look(flow: Flow, clusters: Clusters) -> FlowView:
         landscape=landscape,
         plan=plan,
         to_begin=await _to_begin(flow, clusters, landscape),
+        parked={**_seen_by_run(state, plan), **plan.parked},
         source_cluster_id=clusters.source.wire.cluster_id,
         target_cluster_id=clusters.target.wire.cluster_id,
         transaction_version=clusters.target.wire.transaction_version,
     )
+
+
+def _seen_by_run(state: FlowState, plan: RoundPlan) -> dict[TopicPartition, Parked]:
+    if state.parked is None:
+        return {}
+    return state.parked.still({facts.pair.source: facts.position for facts in plan.partitions})
 
 
 async def _as_lanes_see_it(plan: RoundPlan, clusters: Clusters) -> RoundPlan:

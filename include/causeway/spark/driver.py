@@ -24,9 +24,10 @@ from pyspark import SparkContext
 from causeway.config.connections import resolve_endpoint
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
+from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError
-from causeway.core.report import RunReport
+from causeway.core.report import RunReport, outcome_in_words
 from causeway.flows.copy import RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
 from causeway.flows.report_files import write_report_file
@@ -142,11 +143,10 @@ def write_report(report: RunReport, path: Path) -> None:
 
 
 def last_line(report: RunReport) -> str:
-    parked = f", {len(report.parked)} partitions parked" if report.parked else ""
-    refused = f", {len(report.refused_topics)} topics left alone" if report.refused_topics else ""
-    nothing = "nothing new, nothing written" if report.records == 0 else f"{report.records:,} records"
-    left_out = f"{parked}{refused}"
-    return f"{report.flow}: {report.outcome}: {nothing}, lag {report.lag:,}{left_out}, {report.seconds:.1f} s"
+    refused = f", {counted(len(report.refused_topics), 'topic')} left alone" if report.refused_topics else ""
+    nothing = "nothing new, nothing written" if report.records == 0 else counted(report.records, "record")
+    outcome = outcome_in_words(report.outcome, len(report.parked))
+    return f"{report.flow}: {outcome}: {nothing}, lag {report.lag:,}{refused}, {report.seconds:.1f} s"
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

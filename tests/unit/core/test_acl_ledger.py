@@ -7,7 +7,8 @@ import pytest
 
 from causeway.core.acls import Acl
 from causeway.core.errors import ProtocolFault
-from causeway.core.flow_state import FlowState, LogRecord, acl_gone_record, acl_record, fold
+from causeway.core.flow_log import LogRecord
+from causeway.core.flow_state import FlowState, acl_gone_record, acl_record, fold
 from tests.unit.core.test_acls import acl
 
 ONE, TWO, WIDE = acl("sf.orders"), acl("sf.orders", who="bob"), acl("sf.", pattern="prefixed")

@@ -6,11 +6,11 @@ import pytest
 
 from causeway.core.beginnings import PlaceSet, SetByHand, last_beginning
 from causeway.core.errors import ProtocolFault
+from causeway.core.flow_log import LogRecord
 from causeway.core.flow_state import (
     Fence,
     FlowState,
     KnownPair,
-    LogRecord,
     Run,
     adopted_record,
     alive_record,

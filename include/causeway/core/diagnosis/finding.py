@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from causeway.core.errors import CausewayError, ClusterTrouble
 
+PARKED_EXIT_CODE = 5
+_GRAVEST_FIRST = (6, 3, 2, PARKED_EXIT_CODE)
 _MOST_NAMES = 3
 
 
@@ -77,8 +79,10 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> int:
-        """0: nothing FAILED. Otherwise the gravest: 6 over 3 over 2 (core/errors.py says what they mean)."""
-        return max((each.exit_code for each in self.findings), default=0)
+        """0: nothing FAILED. Otherwise the gravest: 6 over 3 over 2 (core/errors.py says what they mean), and
+        5 where nothing else is wrong than that partitions are parked."""
+        codes = {each.exit_code for each in self.findings}
+        return next((code for code in _GRAVEST_FIRST if code in codes), max(codes, default=0))
 
     def count(self, result: Result) -> int:
         return sum(each.result is result for each in self.findings)

@@ -24,6 +24,7 @@ from causeway.core.diagnosis.facts import ClusterView
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
 from causeway.core.diagnosis.groups import judge_groups
 from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
+from causeway.core.diagnosis.parked import judge_parked, parked_not_looked_at
 from causeway.core.diagnosis.rehearsal import not_rehearsed
 from causeway.core.diagnosis.rights import (
     MEANT_FOR_OWN,
@@ -66,6 +67,7 @@ from causeway.flows.doctor.look import (
     state_of,
 )
 from causeway.flows.doctor.scratch import rehearse
+from causeway.flows.look import look
 
 Say = Callable[[str], None]
 _NO_REHEARSAL_AFTER = {"connection", CHECK_IDENTITY, CHECK_VERSIONS}
@@ -156,6 +158,17 @@ class _Examination:
         self._judge_rights(clusters, seen)
         self._judge_settings(clusters, seen)
         self._judge_groups(clusters)
+        self._judge_parked(clusters)
+
+    def _judge_parked(self, clusters: Clusters) -> None:
+        """With the same eyes as `status`. Where these can't see, a check above says why, or this one does."""
+        has_failed = any(each.result is Result.FAILED for each in self.found)
+        try:
+            view = self._network.run(lambda: look(self._flow, clusters))
+        except (CausewayError, Unreachable, Doubt, Beaten) as trouble:
+            self.found += [] if has_failed else [parked_not_looked_at(self._flow, str(trouble))]
+            return
+        self.found += judge_parked(self._flow, view.parked)
 
     def _judge_groups(self, clusters: Clusters) -> None:
         groups = self._groups

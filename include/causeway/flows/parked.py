@@ -1,0 +1,64 @@
+"""Partitions of a run that stand still: when each is tried again, and a word about them that stays behind.
+
+The word is for people who look at the flow (`status`, `plan`, `doctor`): what somebody else wrote to a
+mirror, or what a target refuses, only a worker finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from causeway.brokers.target_log import WireTarget
+from causeway.core.flow_state import parked_record
+from causeway.core.identity import Generation, TopicPartition
+from causeway.core.lane_task import LaneResult, Parked, ParkReason
+from causeway.core.last_parked import LastParked
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Clock
+from causeway.core.report import RunReport
+from causeway.flows.ownership import Say
+
+_AGAIN_SECONDS = 30.0
+
+
+class ParkedOfRun:
+    def __init__(self, flow: str, clock: Clock, say: Say) -> None:
+        self._flow, self._clock, self._say = flow, clock, say
+        self._until: dict[TopicPartition, float] = {}
+        self._told: dict[TopicPartition, str] = {}
+
+    def begin(self, before: LastParked | None) -> None:
+        """`before`: what the last word was."""
+        if before is not None:
+            self._told = {tp: str(why.reason) for tp, why in before.partitions.items()}
+
+    def waiting(self) -> frozenset[TopicPartition]:
+        """Those that aren't tried now."""
+        now = self._clock.monotonic()
+        return frozenset(tp for tp, until in self._until.items() if until > now)
+
+    def note(self, results: Iterable[LaneResult]) -> None:
+        again = self._clock.monotonic() + _AGAIN_SECONDS
+        for row in (row for result in results for row in result.rows):
+            if row.parked is not None and row.later:
+                continue  # its lane ended in doubt: what lies in front of the trouble isn't committed yet
+            if row.parked is not None:
+                if row.source not in self._until:
+                    self._say(f"{self._flow}: parked {row.source}: {row.parked}")
+                self._until[row.source] = again
+            else:
+                self._until.pop(row.source, None)
+
+    async def tell(self, target: WireTarget, generation: Generation, report: RunReport) -> None:
+        """Leave word on the target, if it isn't the last one's."""
+        parked = {tp: _parked(p.parked) for tp, p in report.partitions.items() if p.parked}
+        now = {tp: str(why.reason) for tp, why in parked.items()}
+        if now == self._told:
+            return
+        word = LastParked(generation=generation, at_ms=self._clock.time_ms(), partitions=parked)
+        await target.append_plain(FLOWS_TOPIC, *parked_record(self._flow, word))
+        self._told = now
+
+
+def _parked(told: dict[str, str]) -> Parked:
+    return Parked(ParkReason(told["reason"]), told["facts"], told["remedy"])
