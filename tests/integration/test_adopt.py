@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from causeway.core.errors import NotAuthorized
+from causeway.core.errors import BadInput, NotAuthorized
 from causeway.core.identity import TopicPartition
 from causeway.core.report import RunReport
+from causeway.flows import adopt as adopt_module
 from causeway.flows import by_hand
 from causeway.flows.adopt import Adopted, adopt_partition
+from causeway.flows.by_hand import Reason
+from causeway.flows.fence import fence_flow
 from causeway.flows.look import look_at_flow
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
@@ -37,9 +41,10 @@ def topic_of(runs: InlineFlow) -> str:
     return runs.flow.name.replace("_", "-")
 
 
-def adopt(runs: InlineFlow, partition: int, offset: int) -> Adopted:
+def adopt(runs: InlineFlow, partition: int, offset: int, **options: bool) -> Adopted:
     at = TopicPartition(topic_of(runs), partition)
-    return adopt_partition(runs.flow, runs.source, runs.target, at, offset, by="a test", because="it is one")
+    reason = Reason(by="a test", because="it is one")
+    return adopt_partition(runs.flow, runs.source, runs.target, at, offset, reason, **options)
 
 
 def reasons(report: RunReport) -> dict[str, str]:
@@ -74,7 +79,9 @@ def test_an_adoption_that_expired_is_not_replaced_by_what_the_map_knew_before(
     write(sf, topic, 30)
     runs.run()
     write(sf, topic, 30)
-    assert adopt(runs, 0, 60).stood_at == 30  # a person decided to leave these thirty out
+    assert (
+        adopt(runs, 0, 60, even_though_healthy=True).stood_at == 30
+    )  # a person decided to leave these thirty out
     forget_positions(nyc, runs.flow.group)
     write(sf, topic, 5)
 
@@ -130,10 +137,63 @@ def test_a_fence_that_was_raised_in_the_middle_of_an_adoption_stands_in_its_own_
     stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
     assert stands is not None
     assert (stands.by, stands.because) == ("ops", "nyc takes over")
-    adopt(runs, 0, 2)  # and so it is where the fence was known
+    since_ms = stands.since_ms
+    adopt(runs, 0, 2, even_though_healthy=True)  # and so it is where the fence was known
     stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
     assert stands is not None
-    assert (stands.by, stands.because) == ("ops", "nyc takes over")
+    assert (stands.by, stands.because, stands.since_ms) == ("ops", "nyc takes over", since_ms)
+
+
+def test_a_fence_that_is_raised_while_an_adoption_holds_its_own_outlives_it(
+    sf: LabCluster, nyc: LabCluster, runs: InlineFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    create_topic(nyc, f"sf.{topic}")
+    write(sf, topic, 3)
+    remember = adopt_module.remember_pair
+
+    async def fence_first(*given: object) -> None:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(fence_flow, runs.flow, runs.target, by="ops", because="stop").result()
+        await remember(*given)
+
+    with monkeypatch.context() as racing:
+        racing.setattr("causeway.flows.adopt.remember_pair", fence_first)
+        adopt(runs, 0, 1)
+    stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
+    assert stands is not None
+    assert (stands.by, stands.because) == ("ops", "stop")
+
+
+def test_a_healthy_partition_is_adopted_by_those_only_who_mean_it(runs: InlineFlow, sf: LabCluster) -> None:
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    write(sf, topic, 30)
+    runs.run()
+    with pytest.raises(BadInput, match=r"stands at source offset 30 .*\(10 to 29\) would be copied again"):
+        adopt(runs, 0, 10)
+    assert look_at_flow(runs.flow, runs.source, runs.target).state.set_by_hand == {}
+    assert adopt(runs, 0, 10, dry_run=True).is_healthy
+    adopt(runs, 0, 30)  # moves nothing: a command may be said again
+    adopt(runs, 0, 10, even_though_healthy=True)
+    entries = look_at_flow(runs.flow, runs.source, runs.target).state.set_by_hand.values()
+    assert [(e.how, e.by, [(p.source_next, p.stood_at) for p in e.places]) for e in entries] == [
+        ("adopt", "a test", [(30, 30)]),
+        ("adopt", "a test", [(10, 30)]),
+    ]
+
+
+def test_a_second_fence_keeps_the_words_of_the_first(runs: InlineFlow) -> None:
+    first = fence_flow(runs.flow, runs.target, by="amy", because="nyc takes over")
+    second = fence_flow(runs.flow, runs.target, by="bob", because="what is this?")
+    assert (first.changed, second.changed) == (True, False)
+    assert second.stands == look_at_flow(runs.flow, runs.source, runs.target).state.fence
+    assert first.stands is not None
+    assert second.stands is not None
+    assert (second.stands.by, second.stands.because) == ("amy", "nyc takes over")
+    assert second.stands.since_ms == first.stands.since_ms
+    assert second.generation > first.generation, "a lift that was on its way opens nothing"
 
 
 def forget_positions(cluster: LabCluster, group: str) -> None:

@@ -19,6 +19,7 @@ from causeway.core.identity import SourceOffset, TopicPartition
 from causeway.core.naming import IdentityNaming
 from causeway.core.offset_map import Run
 from causeway.flows.adopt import adopt_partition
+from causeway.flows.by_hand import Reason
 from causeway.flows.look import look_at_flow
 from causeway.lab.clients import wait_for_leaders
 from causeway.lab.cluster import LabCluster
@@ -301,8 +302,7 @@ def test_adopt_goes_on_where_a_person_says(
         nyc.endpoint(),
         TopicPartition(topic, 0),
         25,
-        by="a test",
-        because="the first 25 are there",
+        Reason(by="a test", because="the first 25 are there"),
     )
 
     assert (done.source_offset, done.target_offset) == (25, 25)

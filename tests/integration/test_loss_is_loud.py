@@ -283,7 +283,7 @@ def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
 
     def adopt() -> None:
         at = TopicPartition(topic, 0)
-        adopt_partition(mirror.flow, sf.endpoint(), nyc.endpoint(), at, 1, by="a test", because="it is one")
+        adopt_partition(mirror.flow, sf.endpoint(), nyc.endpoint(), at, 1, WHY)
 
     with monkeypatch.context() as broken:
         broken.setattr("causeway.flows.adopt.commit_beginnings", strike)

@@ -19,6 +19,7 @@ from causeway.core.naming import IdentityNaming
 from causeway.core.report import RunReport
 from causeway.flows.adopt import Adopted, adopt_partition
 from causeway.flows.by_hand import Reason
+from causeway.flows.by_hand import Reason
 from causeway.flows.fence import fence_flow, lift_fence
 from causeway.flows.look import look_at_flow
 from causeway.flows.restart_topic import restart_topic
@@ -57,8 +58,9 @@ class Both:
 
     def adopt(self, runs: InlineFlow, partition: int, offset: int) -> Adopted:
         at = TopicPartition(self.topic, partition)
+        reason = Reason(by="a test", because="this way")
         return adopt_partition(
-            runs.flow, runs.source, runs.target, at, offset, by="a test", because="this way"
+            runs.flow, runs.source, runs.target, at, offset, reason, even_though_healthy=True
         )
 
     def adopt_ends(self, runs: InlineFlow) -> None:

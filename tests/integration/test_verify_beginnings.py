@@ -45,6 +45,11 @@ def place_of(runs: InlineFlow) -> TopicPartition:
     return TopicPartition(topic_of(runs), 0)
 
 
+def adopt(runs: InlineFlow, offset: int) -> None:
+    ends = runs.source, runs.target
+    adopt_partition(runs.flow, *ends, place_of(runs), offset, REASON, even_though_healthy=True)
+
+
 def verified(runs: InlineFlow) -> PartitionVerdict:
     (verdict,) = runs.verify().partitions
     return verdict
@@ -76,10 +81,10 @@ def test_a_topic_that_was_begun_anew(runs: InlineFlow, sf: LabCluster, nyc: LabC
 def test_adopted_further_on_and_further_back(runs: InlineFlow, sf: LabCluster) -> None:
     topic = topic_of(runs)
     write(sf, topic, 30)
-    adopt_partition(runs.flow, runs.source, runs.target, place_of(runs), 50, by="a test", because="it is one")
+    adopt(runs, 50)
     assert runs.run().records == 10
     assert found(verified(runs)) == (10, 0, 0, 0, 31)
-    adopt_partition(runs.flow, runs.source, runs.target, place_of(runs), 0, by="a test", because="it is one")
+    adopt(runs, 0)
     assert runs.run().records == 60
     assert found(verified(runs)) == (60, 0, 0, 0, 42)
 

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from causeway.core.counting import counted
 from causeway.core.errors import BadInput
 from causeway.entrypoints.verbs import PARKED, Outcome, Request, deployment_of, reason_given, run_for_seconds
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
+    from causeway.flows.fence import FenceOutcome
 
 
 def plan(request: Request) -> Outcome:
@@ -102,12 +104,20 @@ def fence(request: Request) -> Outcome:
     because = reason_given(request.options.because)
     _, flow, _, target = opened(request)
     done = fence_flow(flow, target, by=who(), because=because)
-    text = (
-        f"{flow.name}: {'fenced' if done.changed else 'was fenced already'} (generation {done.generation}); "
-        f"{done.lanes_claimed} lanes claimed: nothing can be added until "
-        f'`causeway lift {flow.name} --because "..."`'
+    return Outcome(payload=_turned(done), text=f"{flow.name}: {_fenced(flow.name, done)}")
+
+
+def _fenced(name: str, done: FenceOutcome) -> str:
+    from causeway.core.instants import rfc3339
+
+    stands = done.stands
+    is_first = done.changed or stands is None
+    since = "" if stands is None else f"by {stands.by} since {rfc3339(stands.since_ms)}: {stands.because}; "
+    return (
+        f"{'fenced' if is_first else f'is fenced already, {since}that stays as it was'} (generation "
+        f"{done.generation}); {counted(done.lanes_claimed, 'lane')} claimed: nothing can be added until "
+        f'`causeway lift {name} --because "..."`'
     )
-    return Outcome(payload=_as_dict(done), text=text)
 
 
 def lift(request: Request) -> Outcome:
@@ -117,7 +127,7 @@ def lift(request: Request) -> Outcome:
     _, flow, _, target = opened(request)
     done = lift_fence(flow, target, by=who(), because=because)
     state = "lifted" if done.changed else "no fence stood"
-    return Outcome(payload=_as_dict(done), text=f"{flow.name}: {state} (generation {done.generation})")
+    return Outcome(payload=_turned(done), text=f"{flow.name}: {state} (generation {done.generation})")
 
 
 def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
@@ -151,9 +161,18 @@ def _parked(report: dict[str, object]) -> list[dict[str, str]]:
     return found
 
 
-def _as_dict(value: object) -> dict[str, object]:
-    from dataclasses import asdict, is_dataclass
+def _turned(done: FenceOutcome) -> dict[str, object]:
+    from causeway.core.instants import rfc3339
 
-    assert is_dataclass(value)
-    assert not isinstance(value, type)
-    return asdict(value)
+    stands = done.stands
+    words = {}
+    if stands is not None:
+        words = {"by": stands.by, "because": stands.because, "since": rfc3339(stands.since_ms)}
+    return {
+        "flow": done.flow,
+        "fenced": done.fenced,
+        "generation": done.generation,
+        "lanes_claimed": done.lanes_claimed,
+        "changed": done.changed,
+        "fence": words or None,
+    }

@@ -26,6 +26,11 @@ def add_gap_verbs(add: Any) -> None:
     adopting.add_argument(
         "offset", metavar="OFFSET", help="the source offset of the first record still to copy"
     )
+    adopting.add_argument(
+        "--even-though-healthy",
+        action="store_true",
+        help="also where nothing is wrong: records are copied again, or left out",
+    )
     accepting = add("accept-gap", accept_gap, "go on without records that the source has lost")
     _add_place(accepting)
     accepting.add_argument("first", metavar="FROM", help="the first source offset of the gap, as it was told")
@@ -52,7 +57,14 @@ def adopt(request: Request) -> Outcome:
     at, offset, reason = _place(request), number("OFFSET", options.offset), _reason(request)
     _, flow, source, target = opened(request)
     done = adopt_partition(
-        flow, source, target, at, offset, by=reason.by, because=reason.because, dry_run=options.dry_run
+        flow,
+        source,
+        target,
+        at,
+        offset,
+        reason,
+        dry_run=options.dry_run,
+        even_though_healthy=options.even_though_healthy,
     )
     return Outcome(payload=_adopted(done), text=f"{flow.name}: {_going_on(done, dry_run=options.dry_run)}")
 
@@ -103,8 +115,8 @@ def restart_topic(request: Request) -> Outcome:
             )
         case "begun anew":
             lines += [
-                f"{flow.name}: {done.source_topic}-{partition} {would}begun anew at source offset {here:,}"
-                + (f", appended behind offset {there:,}" if there >= 0 else "")
+                f"{flow.name}: {done.source_topic}-{partition} {would}begun anew at source offset {here}"
+                + (f", appended behind offset {there}" if there >= 0 else "")
                 for partition, here, there in done.beginnings
             ]
     payload = {
@@ -162,20 +174,19 @@ def _reconciled_dict(at: TopicPartition, done: Reconciled) -> dict[str, object]:
 def _going_on(done: Adopted, *, dry_run: bool) -> str:
     goes = "would go on" if dry_run else "goes on"
     return (
-        f"{done.source} {goes} at source offset {done.source_offset:,}, "
-        f"appended behind {done.target} offset {done.target_offset:,}{_price(done)}"
+        f"{done.source} {goes} at source offset {done.source_offset}, "
+        f"appended behind {done.target} offset {done.target_offset}{_price(done, dry_run=dry_run)}"
     )
 
 
-def _price(done: Adopted) -> str:
+def _price(done: Adopted, *, dry_run: bool) -> str:
     """A partition that stands rightly has no need of being adopted: what that does to readers is said."""
+    from causeway.flows.adopt import in_words
+
     if done.stood_at is None or done.stood_at == done.source_offset:
         return ""
-    first, behind = sorted((done.stood_at, done.source_offset))
-    records = f"the records of {behind - first:,} source offsets ({first} to {behind - 1})"
-    if done.source_offset < done.stood_at:
-        return f"; it stood at {done.stood_at:,}: {records} are copied again, and readers see them twice"
-    return f"; it stood at {done.stood_at:,}: {records} are never copied, and no ledger knows of them"
+    needs = "; nothing is wrong with it: say --even-though-healthy" if dry_run and done.is_healthy else ""
+    return f"; it stood at {done.stood_at}: {in_words(done.stood_at, done.source_offset)}{needs}"
 
 
 def _adopted(done: Adopted) -> dict[str, object]:
@@ -186,6 +197,7 @@ def _adopted(done: Adopted) -> dict[str, object]:
         "target_offset": done.target_offset,
         "generation": done.generation,
         "stood_at": done.stood_at,
+        "is_healthy": done.is_healthy,
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.core.beginnings import How
+from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
@@ -29,6 +30,7 @@ from causeway.flows.by_hand import (
     refuse_leading_back,
 )
 from causeway.flows.clusters import Clusters
+from causeway.flows.look import look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class Adopted:
     """-1: a dry run, nothing was written."""
     stood_at: int | None = None
     """The source offset where the partition would have gone on by itself, if that is known."""
+    is_healthy: bool = False
+    """It would have gone on there: it has a position and wasn't parked."""
 
 
 def adopt_partition(
@@ -50,20 +54,44 @@ def adopt_partition(
     target: ClusterEndpoint,
     at: TopicPartition,
     source_offset: int,
+    reason: Reason,
     *,
-    by: str,
-    because: str,
     dry_run: bool = False,
+    even_though_healthy: bool = False,
 ) -> Adopted:
-    """:raises BadInput: an offset that the source's log doesn't hold; nothing is written then."""
-    reason = Reason(by=by, because=because)
+    """:raises BadInput: an offset that the source's log doesn't hold, or nothing is wrong with where the
+    partition stands and nobody said that it is to move all the same; nothing is written then."""
     with at_both_clusters(flow, source, target, f"adoption of {at}") as (clusters, state):
         beginning = clusters.network.run(lambda: beginning_at(flow, clusters, at, source_offset))
         stood_at = clusters.network.run(lambda: _stood_at(flow, clusters, beginning.pair))
+        is_healthy = False
         if stood_at is not None:
             beginning = replace(beginning, stood_at=stood_at)
+            is_healthy = at not in clusters.network.run(lambda: look(flow, clusters)).parked
+        if is_healthy and stood_at != source_offset and not (even_though_healthy or dry_run):
+            raise _is_healthy(flow, beginning)
         done = go_on_at(flow, clusters, target, state, beginning, reason, how="adopt", dry_run=dry_run)
-        return replace(done, stood_at=stood_at)
+        return replace(done, stood_at=stood_at, is_healthy=is_healthy)
+
+
+def _is_healthy(flow: Flow, beginning: Beginning) -> BadInput:
+    at = beginning.pair.source
+    return BadInput(
+        f"adoption of {at}",
+        value=beginning.source_next,
+        rule=f"isn't needed: it stands at source offset {beginning.stood_at} and isn't parked; "
+        f"{in_words(beginning.stood_at, beginning.source_next)}",
+        remedy=f"leave it to `causeway run {flow.name}`, or say --even-though-healthy",
+    )
+
+
+def in_words(stood_at: int, source_offset: int) -> str:
+    """The price of moving a position."""
+    first, behind = sorted((stood_at, source_offset))
+    records = f"the records of {counted(behind - first, 'source offset')} ({first} to {behind - 1})"
+    if source_offset < stood_at:
+        return f"{records} would be copied again, and readers see them twice"
+    return f"{records} would never be copied"
 
 
 async def _stood_at(flow: Flow, clusters: Clusters, pair: Pair) -> int | None:

@@ -40,7 +40,7 @@ from causeway.flows.clusters import (
 from causeway.flows.fence import claim_all_lanes
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.other_way import OtherDirection
-from causeway.flows.ownership import remember_clusters, write_fence, write_lift
+from causeway.flows.ownership import remember_clusters, write_fence, write_fence_again, write_lift
 
 _PASSING = (Unreachable, Doubt, Beaten)
 
@@ -111,8 +111,8 @@ class _OwnFence:
     async def write(self, clusters: Clusters, admin: ClusterAdmin) -> Generation:
         flow, target, clock = self.flow, clusters.target, clusters.network
         create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
-        said = {"by": self.reason.by, "because": self.reason.because, "token": self.token}
-        generation = await write_fence(target, clock, flow, **said)
+        by, because = self.reason.by, self.reason.because
+        generation = await write_fence(target, clock, flow, by=by, because=because, token=self.token)
         state = await target.flow_state(flow.name)
         if state.fence is not None and state.fence.token == self.token:
             self._stood = state.fence.over
@@ -134,7 +134,7 @@ class _OwnFence:
             return  # it was never raised, or another one stands
         stood = own.over or self._stood
         if stood is not None:
-            await write_fence(target, clock, flow, by=stood.by, because=stood.because, token=stood.token)
+            await write_fence_again(target, clock, flow, stood)
         else:
             by, because = self.reason.by, self.reason.because
             await write_lift(target, clock, flow, lifts=own.generation, by=by, because=because)

@@ -15,11 +15,11 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState
+from causeway.core.flow_state import Fence, FlowState
 from causeway.core.ports import Beaten, Clock, Doubt, Unreachable
 from causeway.flows.clusters import open_target
 from causeway.flows.internal_topics import create_internal_topics
-from causeway.flows.ownership import refuse_fenced, write_fence, write_lift
+from causeway.flows.ownership import refuse_fenced, write_fence, write_fence_again, write_lift
 
 _TRIES = 10
 _PAUSE_SECONDS = 0.5
@@ -33,6 +33,8 @@ class FenceOutcome:
     lanes_claimed: int
     changed: bool
     """False: it was so already; fencing again claims the lanes again all the same."""
+    stands: Fence | None = None
+    """The fence in its own words: of who raised it first."""
 
 
 def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
@@ -73,16 +75,23 @@ def _turn(
 async def write_and_claim(
     target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
 ) -> FenceOutcome:
-    """Also where a fence stands: somebody may be about to lift that one."""
-    before = await target.flow_state(flow.name)
-    generation = await write_fence(target, clock, flow, by=by, because=because)
-    claimed = await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+    """Also where a fence stands, in its own words: somebody may be about to lift that one."""
+    stood = (await target.flow_state(flow.name)).fence
+    if stood is not None and stood.token:
+        stood = None  # a command's own, for as long as it works: it would take this one away with it
+    if stood is None:
+        generation = await write_fence(target, clock, flow, by=by, because=because)
+    else:
+        generation = await write_fence_again(target, clock, flow, stood)
+    state = await target.flow_state(flow.name)
+    claimed = await claim_all_lanes(target, clock, flow, state)
     return FenceOutcome(
         flow=flow.name,
         fenced=True,
         generation=generation,
         lanes_claimed=claimed,
-        changed=before.fence is None,
+        changed=stood is None,
+        stands=state.fence,
     )
 
 

@@ -13,6 +13,7 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.errors import FlowFenced, FlowHeld, Superseded
 from causeway.core.flow import Flow
 from causeway.core.flow_state import (
+    Fence,
     FlowState,
     Run,
     alive_record,
@@ -128,18 +129,34 @@ async def sign_of_life(
 
 
 async def write_fence(
-    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str, token: str = ""
+    target: WireTarget,
+    clock: Clock,
+    flow: Flow,
+    *,
+    by: str,
+    because: str,
+    token: str = "",
+    since_ms: int | None = None,
 ) -> Generation:
+    """`since_ms`: for so long it has stood already; None: from now on."""
     state = await target.flow_state(flow.name)
     key, value = fence_record(
         flow.name,
         by=by,
         because=because,
         most_lanes=max(state.most_lanes, flow.lanes),
-        at_ms=clock.time_ms(),
+        at_ms=clock.time_ms() if since_ms is None else since_ms,
         token=token,
     )
     return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+
+
+async def write_fence_again(target: WireTarget, clock: Clock, flow: Flow, stood: Fence) -> Generation:
+    """A new turn, in the old words: a lift of the one that stood opens nothing."""
+    because = stood.because
+    return await write_fence(
+        target, clock, flow, by=stood.by, because=because, token=stood.token, since_ms=stood.since_ms
+    )
 
 
 async def write_lift(
