@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from causeway.brokers.probe import probe
 from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import ClusterUnreachable
 from causeway.lab.cluster import LabCluster
 
 pytestmark = pytest.mark.integration
@@ -37,3 +39,11 @@ def test_the_other_server_is_asked(
             wire.disconnect()
     finally:
         network.close()
+
+
+def test_a_frozen_broker_is_not_taken_for_one_that_wants_a_password(silent: str) -> None:
+    with pytest.raises(ClusterUnreachable) as told:
+        probe(ClusterEndpoint("sf", {"bootstrap.servers": silent}), timeout_seconds=0.5)
+    assert "takes connections and then says nothing" in str(told.value)
+    assert "SASL" not in str(told.value)
+    assert "TLS" not in str(told.value)

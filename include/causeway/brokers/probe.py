@@ -30,6 +30,8 @@ _DECISIVE = frozenset({LibrdkafkaCode.AUTHENTICATION, LibrdkafkaCode.SSL})
 _PEER = re.compile(r"^(?:\w+://)?(?P<address>\S+)/(?P<node>bootstrap|\d+): ")
 _ADDRESS = re.compile(r"(?:[A-Z_]+://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(?P<port>\d+))?")
 _DEFAULT_PORT = 9092
+_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+"""Length, key, version 0, correlation id, no client id: every broker answers that, or hangs up."""
 
 # What librdkafka would print is what the callback gets, and what the error that we raise says.
 SILENT = logging.getLogger("causeway.librdkafka")
@@ -147,9 +149,15 @@ def _advertised_reason(endpoint: ClusterEndpoint, events: list[KafkaError]) -> C
 
 
 def _silent_reason(endpoint: ClusterEndpoint, address: tuple[str, int]) -> CausewayError:
-    """The peer hangs up without a word: what it really speaks is found by trying."""
+    """What the peer really speaks is found by trying; who says nothing at all has no opinion on passwords."""
     protocol = endpoint.settings.get("security.protocol", "PLAINTEXT").upper()
     host, port = address
+    if _is_mute(host, port):
+        return ClusterUnreachable(
+            f"cluster {endpoint}",
+            rule=f"{host}:{port} takes connections and then says nothing, not even to a first question",
+            remedy="the broker is frozen or overloaded, or that port isn't Kafka's: look at its process",
+        )
     if "SSL" not in protocol and _speaks_tls(host, port):
         return AuthenticationFailed(
             f"cluster {endpoint}, security.protocol",
@@ -157,14 +165,25 @@ def _silent_reason(endpoint: ClusterEndpoint, address: tuple[str, int]) -> Cause
             rule=f"{host}:{port} speaks TLS",
             remedy="use SSL or SASL_SSL in the connection, with ssl.ca.location",
         )
-    hint = (
-        "it may want SASL or TLS" if protocol == "PLAINTEXT" else "it closes the connection or says nothing"
-    )
+    hint = "it may want SASL or TLS" if protocol == "PLAINTEXT" else "it closes the connection"
     return ClusterUnreachable(
         f"cluster {endpoint}",
         rule=f"{host}:{port} gives no answer to a {protocol} client; {hint}",
         remedy="check bootstrap.servers and security.protocol, the broker's listener and the firewall",
     )
+
+
+def _is_mute(host: str, port: int) -> bool:
+    """Whether the peer takes a connection, and neither answers Kafka's first question nor hangs up."""
+    try:
+        with socket.create_connection((host, port), timeout=_SOCKET_SECONDS) as raw:
+            raw.sendall(_API_VERSIONS)
+            raw.recv(1)
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _certificate_reason(endpoint: ClusterEndpoint, error: KafkaError) -> CausewayError:

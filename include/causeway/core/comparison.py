@@ -16,7 +16,7 @@ are counted as gone, not as different, up to a bound that the caller knows from 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import zip_longest
@@ -24,6 +24,7 @@ from itertools import zip_longest
 from causeway.core.beginnings import SetByHand
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 
+PARKED_EXIT_CODE = 5
 CREATE_TIME = 1
 LOG_APPEND_TIME = 2
 
@@ -130,6 +131,12 @@ class PartitionVerdict:
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
     partitions: tuple[PartitionVerdict, ...]
+    parked: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """By source partition: what has no mirror that could be compared until somebody cures it, and why."""
+    not_begun: int = 0
+    """Partitions of which nothing is mirrored yet."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the selection."""
 
     @property
     def records_equal(self) -> int:
@@ -141,7 +148,10 @@ class VerifyReport:
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.unequal else 0
+        """Nothing compared is nothing proved."""
+        if self.unequal or not (self.partitions or self.parked):
+            return 1
+        return PARKED_EXIT_CODE if self.parked else 0
 
 
 @dataclass(slots=True, kw_only=True)

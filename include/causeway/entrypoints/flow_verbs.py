@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def run(request: Request) -> Outcome:
     deployment, flow, source, target = opened(request)
     if seconds is None and not options.until_caught_up:
         seconds = deployment.schedules[flow.name].run_for_seconds
-    holder = who()
+    holder = f"{who()} pid {os.getpid()}"
     report = driver.run(
         deployment,
         flow.name,

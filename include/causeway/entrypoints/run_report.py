@@ -118,6 +118,7 @@ def report_lines(report: Report) -> Iterator[str]:
     for partition in report["partitions"]:
         if partition["recopied_from"] is not None:
             yield copied_again(partition["source"], partition["target"], partition["recopied_from"])
+    yield from report.get("notes", ())
     yield from noted_lines(report)
     yield from left_out_lines(report)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway.core.beginnings import SetByHand
 from causeway.core.comparison import PartitionVerdict, VerifyReport
+from causeway.core.counting import counted
 from causeway.core.instants import rfc3339
 from causeway.entrypoints.tables import table
 
@@ -17,6 +18,9 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
         "records_equal": report.records_equal,
         "records_gone": sum(map(_gone, report.partitions)),
         "offsets_behind": sum(v.behind for v in report.partitions),
+        "parked": {str(tp): why for tp, why in sorted(report.parked.items())},
+        "not_begun": report.not_begun,
+        "notes": list(report.notes),
         "partitions": [
             {
                 "source": str(v.source),
@@ -49,16 +53,31 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
     lines += [_begun(v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None]
     gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
     if gone:
-        lines.append(f"{flow}: {gone:,} records can't be compared, retention took them on one side")
+        lines.append(f"{flow}: {counted(gone, 'record')} can't be compared, retention took them on one side")
     if aside := sum(v.quarantined for v in report.partitions):
         lines.append(f"{flow}: {aside:,} records are in quarantine, and not in the mirror")
     if behind:
         lines.append(f"{flow}: {behind:,} source offsets behind the last mirrored record aren't judged")
-    verdict = "equal" if report.exit_code == 0 else f"{len(report.unequal)} partitions differ"
-    if report.exit_code == 0 and gone and not report.records_equal:
-        verdict = "nothing left that can be compared"
-    lines.append(f"{flow}: {verdict}; {report.records_equal:,} records compared equal, in order")
+    lines += [f"NOT COMPARED {tp}: parked: {why}" for tp, why in sorted(report.parked.items())]
+    lines += [f"{flow}: {note}" for note in report.notes]
+    if report.not_begun:
+        lines.append(f"{flow}: {counted(report.not_begun, 'partition')} not begun, nothing to compare there")
+    lines.append(
+        f"{flow}: {_verdict(report)}; {counted(report.records_equal, 'record')} compared equal, in order"
+    )
     return "\n".join(lines)
+
+
+def _verdict(report: VerifyReport) -> str:
+    """In one word, if there is one."""
+    if report.unequal:
+        differ = "partition differs" if len(report.unequal) == 1 else "partitions differ"
+        return f"{len(report.unequal):,} {differ}"
+    if not report.partitions:
+        return "NOTHING WAS COMPARED"
+    if not report.records_equal and any(map(_gone, report.partitions)):
+        return "nothing left that can be compared"
+    return f"equal but for {counted(len(report.parked), 'parked partition')}" if report.parked else "equal"
 
 
 def _begun(verdict: PartitionVerdict, entry: SetByHand) -> str:

@@ -295,6 +295,9 @@ class _Run:
                 self._say(
                     f"{self._flow.name}: left alone {item['topic']}: {item['reason']}; {item['remedy']}"
                 )
+        for note in landscape.topics.notes:
+            if note not in self.report.notes:
+                self._say(f"{self._flow.name}: {note}")
         self.report.refused_topics = refused
         self.report.notes = list(landscape.topics.notes)
 

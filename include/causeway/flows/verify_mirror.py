@@ -7,7 +7,7 @@ where a person set it since); the comparison itself reads nothing but the two lo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.core.beginnings import last_beginning
@@ -38,8 +38,9 @@ def verify_mirror(
     with open_clusters(source, target) as clusters:
         refuse_one_cluster(flow, clusters)
         try:
-            pairs, ends, has_quarantine = clusters.network.run(lambda: _to_compare(flow, clusters))
-            if has_quarantine:
+            work = clusters.network.run(lambda: _to_compare(flow, clusters))
+            pairs = work.pairs
+            if work.has_quarantine:
                 pairs = without_quarantined(pairs, read_quarantine(target, flow.quarantine_topic))
             compacted = compacted_topics(source, {pair.source.topic for pair in pairs})
             compacted_there = compacted_topics(target, {pair.target.topic for pair in pairs})
@@ -52,20 +53,41 @@ def verify_mirror(
             ]
         except (Unreachable, Doubt) as trouble:
             raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
-    return verify_flow(source, target, pairs, ends=ends, on_progress=on_progress)
+    report = verify_flow(source, target, pairs, ends=work.ends, on_progress=on_progress)
+    return replace(report, parked=work.parked, not_begun=work.not_begun, notes=work.notes)
 
 
-async def _to_compare(
-    flow: Flow, clusters: Clusters
-) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset], bool]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    pairs: list[PartitionPair]
+    ends: dict[TopicPartition, SourceOffset]
+    parked: dict[TopicPartition, str]
+    not_begun: int
+    notes: tuple[str, ...]
+    has_quarantine: bool
+
+
+async def _to_compare(flow: Flow, clusters: Clusters) -> _Work:
     state = await clusters.flow_state(flow)
     landscape = await survey_topics(flow, clusters.source, clusters.target, state)
     plan = await plan_round(flow, state.generation, clusters.source, clusters.target, landscape, state.pairs)
     begun = [facts for facts in plan.partitions if isinstance(facts.position, Position)]
     firsts = await _first_offsets(flow, clusters, begun)
-    pairs = [_to_compare_of(facts, firsts, state) for facts in begun]
-    ends = {f.pair.source: f.position.source_next for f in begun if isinstance(f.position, Position)}
-    return pairs, ends, flow.quarantine_topic in landscape.target
+    found = {facts.pair.source for facts in begun}
+    expected = {
+        TopicPartition(topic.source, partition)
+        for topic in landscape.topics.mirrored
+        for partition in range(topic.partitions)
+    }
+    parked = {tp: str(why) for tp, why in plan.parked.items() if tp not in found}
+    return _Work(
+        pairs=[_to_compare_of(facts, firsts, state) for facts in begun],
+        ends={f.pair.source: f.position.source_next for f in begun if isinstance(f.position, Position)},
+        parked=parked,
+        not_begun=len(expected - found - parked.keys()),
+        notes=plan.notes,
+        has_quarantine=flow.quarantine_topic in landscape.target,
+    )
 
 
 def _to_compare_of(

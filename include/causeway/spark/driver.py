@@ -146,6 +146,8 @@ def last_line(report: RunReport) -> str:
     refused = f", {counted(len(report.refused_topics), 'topic')} left alone" if report.refused_topics else ""
     nothing = "nothing new, nothing written" if report.records == 0 else counted(report.records, "record")
     outcome = outcome_in_words(report.outcome, len(report.parked))
+    if not report.partitions and not refused:
+        nothing = f"nothing to mirror ({'; '.join(report.notes) or 'no partition'}), nothing written"
     return f"{report.flow}: {outcome}: {nothing}, lag {report.lag:,}{refused}, {report.seconds:.1f} s"
 
 
