@@ -17,7 +17,9 @@ setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
+	@echo "setup: installing the packages of requirements.txt, with hashes (Spark and Airflow are large; pip is silent)"
 	@$(BIN)/pip install -q --require-hashes -r requirements.txt
+	@echo "setup: installing causeway itself, in development mode"
 	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 

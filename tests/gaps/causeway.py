@@ -149,7 +149,7 @@ class CausewayOnGaps:
             other = [*words[:place], str(int(words[place]) + 1), *words[place + 1 :]]
             refused = self.causeway(*other)
             _must(refused.exit_code == 2, f"{other}: {refused}")
-            _must(f"{words[4]} to {words[5]}" in refused.err, f"{other}: {refused}")
+            _must(f"FROM {words[4]}, TO {words[5]}" in refused.err, f"{other}: {refused}")
 
     def _ends_well(self) -> None:
         report = self.mirror.run()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from causeway.core.counting import counted
+
 _EVERY_SECONDS = 2.0
+_KILOBYTE = 1_000
 _MEGABYTE = 1_000_000
 
 
@@ -23,10 +26,10 @@ class Progress:
         if since < _EVERY_SECONDS:
             return ""
         rate = (self._records - self._said_records) / since
-        speed = (self._bytes - self._said_bytes) / since / _MEGABYTE
+        speed = _speed((self._bytes - self._said_bytes) / since)
         self._said_at, self._said_records, self._said_bytes = seconds, self._records, self._bytes
         return (
-            f"{self._flow}: {self._records:,} records, {speed:,.1f} MB/s, lag {lag:,}"
+            f"{self._flow}: {counted(self._records, 'record')}, {speed}, lag {lag:,}"
             f"{self._time_left(seconds, lag, rate)}"
         )
 
@@ -36,3 +39,10 @@ class Progress:
         if rate <= 0:
             return ""
         return f", about {lag / rate:.0f} s left"
+
+
+def _speed(bytes_a_second: float) -> str:
+    """In a unit in which it isn't nothing, if it isn't."""
+    if bytes_a_second >= _MEGABYTE / 10:
+        return f"{bytes_a_second / _MEGABYTE:,.1f} MB/s"
+    return f"{bytes_a_second / _KILOBYTE:.1f} kB/s" if bytes_a_second else "nothing moves"

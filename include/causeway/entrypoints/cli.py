@@ -43,8 +43,11 @@ with two real brokers on this machine:
   causeway doctor sf_to_nyc                 are both clusters fit for it? what isn't, and the way out
   causeway plan sf_to_nyc                   what a run would copy; writes nothing
   causeway run sf_to_nyc --until-caught-up  copy it
+  causeway status sf_to_nyc                 who holds it, where each partition stands, what is parked
   causeway verify sf_to_nyc                 compare both clusters, record by record
-  causeway lab down                         stop the clusters; their data stays
+  causeway drift sf_to_nyc                  settings and ACLs that differ; `sync` makes them the source's
+  causeway groups sf_to_nyc                 where consumer groups would go on, or why not
+  causeway lab down                         stop the clusters; their data stays (--forget: deletes them)
 """
 _EPILOG = """\
 exit codes:
@@ -59,7 +62,8 @@ exit codes:
 
 A cluster is an Airflow connection of type kafka, whose extra holds librdkafka's keys. It is looked for in the
 environment (AIRFLOW_CONN_KAFKA_SF='{"conn_type": "kafka", "extra": {"bootstrap.servers": "..."}}'), then in
-a running lab, then in Airflow. Secrets are never options.
+a running lab, then in Airflow. Secrets are never options. A lab's data, shared with `make demo`, and Kafka's
+jars are kept in .causeway of the project, or of the folder that CAUSEWAY_HOME names.
 """
 
 
@@ -127,17 +131,25 @@ def _note(line: str) -> None:
 
 def _complain(error: CausewayError, *, as_json: bool) -> None:
     if as_json:
-        _note(
-            json.dumps(
-                {**error.as_dict(), "message": str(error), "exit_code": error.exit_code}, ensure_ascii=False
-            )
-        )
+        payload = {**error.as_dict(), "message": str(error), "exit_code": error.exit_code}
+        _print(Outcome(payload=payload, text=""), as_json=True)
     else:
         _note(f"causeway: error: {error}")
 
 
 class _Parser(ArgumentParser):
-    """argparse, with errors in one line like all others."""
+    """argparse, with errors in one line like all others, and options between places, not only behind them."""
+
+    is_intermixed = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        if not self.is_intermixed:
+            return super().parse_known_args(args, namespace)
+        self.is_intermixed = False  # it asks this method in turn
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.is_intermixed = True
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(self.prog, rule=_rephrased(message), remedy=f"see {self.prog} --help")
@@ -170,7 +182,7 @@ def parser() -> ArgumentParser:
     def add(
         name: str, verb: Verb, summary: str, *, of: Any = commands, has_flow: bool = True
     ) -> ArgumentParser:
-        made: ArgumentParser = of.add_parser(
+        made: _Parser = of.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
@@ -179,6 +191,7 @@ def parser() -> ArgumentParser:
             formatter_class=RawDescriptionHelpFormatter,
         )
         made.set_defaults(verb=verb)
+        made.is_intermixed = True
         if has_flow:
             made.add_argument("flow", metavar="FLOW", help="a flow of flows.yaml")
         return made
@@ -266,7 +279,10 @@ def _add_lab(commands: Any, add: Any) -> None:
         "--security", default="PLAINTEXT", choices=("PLAINTEXT", "SASL_SSL"), help="SASL_SSL: TLS and SCRAM"
     )
     up.add_argument("--nodes", type=int, default=1, choices=(1, 2, 3, 5), help="of each cluster (default: 1)")
-    add("down", verbs.lab_down, "stop the clusters; their data stays", of=verbs_of_lab, has_flow=False)
+    down = add("down", verbs.lab_down, "stop the clusters; their data stays", of=verbs_of_lab, has_flow=False)
+    down.add_argument(
+        "--forget", action="store_true", help="delete their data too, those of earlier labs and of the demo"
+    )
     add("status", verbs.lab_status, "what runs, where it listens and logs", of=verbs_of_lab, has_flow=False)
 
 

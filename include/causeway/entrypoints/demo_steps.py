@@ -198,4 +198,7 @@ def _conclude(home: AirflowHome, runs: Sequence[Mapping[str, Any]], *, equal: bo
         for line in table(_RUN_COLUMNS, rows).splitlines():
             say(line)
         _say_where(home, say)
-        say("it stays until `make demo-down`")
+        say("schedules are off in this Airflow: trigger a DAG to see it run; the clusters' connections come")
+        say("from its environment (AIRFLOW_CONN_...), so its page of connections doesn't list them")
+        say("HELD BACK, if you saw it: the story leaves a transaction open on sf, and no mirror passes one")
+        say("it stays until `make demo-down`; `causeway lab down --forget` deletes the clusters' data")

@@ -176,7 +176,7 @@ def _whose_turn(view: FlowView) -> str:
 
 def _table(rows: Iterable[_Row], *columns: str) -> str:
     cells = [tuple(row.as_dict()[column] for column in columns) for row in rows]
-    return table(tuple(column.upper() for column in columns), cells)
+    return table(tuple(column.upper() for column in columns), cells, for_pasting=("POSITION", "END"))
 
 
 def _refused(view: FlowView) -> list[dict[str, str]]:

@@ -83,13 +83,14 @@ def accept_gap(request: Request) -> Outcome:
     if done.adopted is None:
         since = rfc3339(entry.at_ms)
         text = (
-            f"{flow.name}: {at} {gap.first} to {gap.end} was accepted by {entry.by} at {since}; nothing to do"
+            f"{flow.name}: offsets {gap.first} to {gap.end - 1} of {at} were accepted by {entry.by} "
+            f"at {since}; nothing to do"
         )
         return Outcome(payload=payload, text=text)
     payload |= _adopted(done.adopted)
     would = "would accept" if options.dry_run else "accepted"
     going_on = _going_on(done.adopted, dry_run=options.dry_run)
-    text = f"{flow.name}: {would} {gap.first} to {gap.end} of {at} ({gap.kind}); {going_on}"
+    text = f"{flow.name}: {would} offsets {gap.first} to {gap.end - 1} of {at} ({gap.kind}); {going_on}"
     return Outcome(payload=payload, text=text)
 
 

@@ -94,8 +94,9 @@ def noted_lines(report: Report) -> Iterator[str]:
     for partition in report.get("partitions", ()):
         if partition.get("held_back"):
             yield (
-                f"HELD BACK {partition['source']}: {partition['held_back']:,} source offsets from "
-                f"{partition['last_stable']} on are in or behind an open transaction"
+                f"HELD BACK {partition['source']}: {counted(partition['held_back'], 'source offset')} from "
+                f"{partition['last_stable']} on in or behind a transaction that is still open there; "
+                "they are copied once it ends"
             )
         for why, ranges in partition.get("quarantined", {}).items():
             yield f"QUARANTINED {partition['source']}: {why}: {_ranges(ranges)}"
@@ -133,7 +134,7 @@ def _ranges(ranges: Sequence[Sequence[int]]) -> str:
     shown = [str(first) if first + 1 == behind else f"{first}-{behind - 1}" for first, behind in ranges]
     count = sum(behind - first for first, behind in ranges)
     offsets = ", ".join(shown[:SHOWN_RANGES]) + (", ..." if len(shown) > SHOWN_RANGES else "")
-    return f"{count:,} records, source offsets {offsets}"
+    return f"{counted(count, 'record')}, source offsets {offsets}"
 
 
 def _settled(records: int) -> str:

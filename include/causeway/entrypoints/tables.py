@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 _GAP = "  "
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """One line per row, none of which ends in blanks; without rows, the headers alone."""
-    cells = [list(headers), *([_cell(value) for value in row] for row in rows)]
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[object]], *, for_pasting: Collection[str] = ()
+) -> str:
+    """One line per row, none of which ends in blanks; without rows, the headers alone.
+
+    `for_pasting`: columns whose numbers are written into commands, and so without commas.
+    """
+    plain = [header in for_pasting for header in headers]
+    cells = [list(headers), *(list(map(_shown, row, plain)) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     is_numeric = [
         any(_is_number(row[column]) for row in rows)
@@ -23,6 +29,10 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         ).rstrip()
         for row in cells
     )
+
+
+def _shown(value: object, is_plain: bool) -> str:  # noqa: FBT001 - for map
+    return str(value) if is_plain and type(value) is int else _cell(value)
 
 
 def _is_number(value: object) -> bool:

@@ -82,8 +82,13 @@ def lab_down(request: Request) -> Outcome:
     from causeway.lab import lab
 
     stopped = lab.down(say=request.progress)
+    forgotten = lab.forget(say=request.progress) if request.options.forget else ()
     lines = [f"{each.name}: {_stopped(each.pids)}" for each in stopped] or ["no lab is up"]
-    payload = {"stopped": [{"name": each.name, "pids": _by_node(each.pids)} for each in stopped]}
+    lines += [f"{name}: its data is deleted" for name in forgotten]
+    payload = {
+        "stopped": [{"name": each.name, "pids": _by_node(each.pids)} for each in stopped],
+        "forgotten": list(forgotten),
+    }
     return Outcome(payload=payload, text="\n".join(lines))
 
 

@@ -93,14 +93,15 @@ def _another_gap(
     if gap is None:
         return BadInput(
             f"gap of {at}",
-            value=f"{asked[0]} to {asked[1]}",
+            value=f"{asked[0]} {asked[1]}",
             rule=f"none is seen: the source has all from {position.source_next} on, where the mirror stands",
             remedy="nothing to accept",
         )
     return BadInput(
         f"gap of {at}",
-        value=f"{asked[0]} to {asked[1]}",
-        rule=f"must repeat the gap that is seen, {gap.first} to {gap.end} ({gap.kind})",
+        value=f"{asked[0]} {asked[1]}",
+        rule=f"must be the gap that is seen, offsets {gap.first} to {gap.end - 1} ({gap.kind}): "
+        f"FROM {gap.first}, TO {gap.end}",
         remedy=accept_gap_command(flow.name, at, gap.first, gap.end),
     )
 

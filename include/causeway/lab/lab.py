@@ -7,6 +7,7 @@ is never read from it but asked of the system, so a state that a reboot or a kil
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -96,6 +97,24 @@ def down(root: Path | None = None, *, say: Say = print) -> tuple[Stopped, ...]:
             connections_path(home).unlink(missing_ok=True)
             _state_path(home).unlink()
     return tuple(stopped)
+
+
+def forget(root: Path | None = None, *, say: Say = print) -> tuple[str, ...]:
+    """Delete the data of every cluster that a lab, or the demo, ever made here: the next one begins empty.
+
+    Of one that runs nothing is deleted: `down` first.
+    """
+    home = project_root(root)
+    gone = []
+    with _alone(home, say):
+        for place in sorted(record.parent for record in lab_directory(home).glob("*/cluster.json")):
+            cluster = _open(home, place.name)
+            if _pids(cluster):
+                say(f"lab: {place.name} runs; its data stays")
+                continue
+            shutil.rmtree(place)
+            gone.append(place.name)
+    return tuple(gone)
 
 
 def status(root: Path | None = None) -> LabStatus:

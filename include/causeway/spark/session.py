@@ -6,6 +6,7 @@ Under `spark-submit` everything that was set there stays; what is missing gets t
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -50,6 +51,22 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a driver that `spark-submit` started."""
 
 
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
+
+
+@contextmanager
+def _without_py4js_tracebacks() -> Iterator[None]:
+    """py4j logs each call that Ctrl-C, or the JVM's end, breaks off, to the root logger, with a traceback.
+    What matters of it reaches the run as an exception, and its report."""
+    root = logging.getLogger()
+    root.addFilter(_is_not_py4js)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_py4js)
+
+
 @contextmanager
 def spark_context(name: str) -> Iterator[SparkContext]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -63,14 +80,15 @@ def spark_context(name: str) -> Iterator[SparkContext]:
         conf.setIfMissing(key, value)
     for key, value in _FIXED.items():
         conf.set(key, value)
-    context = SparkContext(conf=conf)
-    try:
-        with TemporaryDirectory(prefix="causeway-") as folder:
-            if not context.master.startswith("local"):
-                context.addPyFile(str(package_zip(Path(folder))))
-            yield context
-    finally:
-        context.stop()
+    with _without_py4js_tracebacks():
+        context = SparkContext(conf=conf)
+        try:
+            with TemporaryDirectory(prefix="causeway-") as folder:
+                if not context.master.startswith("local"):
+                    context.addPyFile(str(package_zip(Path(folder))))
+                yield context
+        finally:
+            context.stop()
 
 
 def carrier(

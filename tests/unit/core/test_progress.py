@@ -34,7 +34,13 @@ def test_a_run_with_an_end_says_its_own_time_left_never_less_than_none():
 
 
 def test_nobody_knows_the_time_left_when_nothing_moves():
-    assert Progress("f", None).line(2.0, 7) == "f: 0 records, 0.0 MB/s, lag 7"
+    assert Progress("f", None).line(2.0, 7) == "f: 0 records, nothing moves, lag 7"
+
+
+def test_little_is_not_nothing():
+    progress = Progress("f", None)
+    progress.add(1, 4_200)
+    assert progress.line(2.0, 0) == "f: 1 record, 2.1 kB/s, lag 0, about 0 s left"
 
 
 @pytest.mark.parametrize(

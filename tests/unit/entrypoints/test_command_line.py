@@ -153,8 +153,8 @@ def test_errors_are_objects_for_machines(
 ) -> None:
     assert main(arguments) == 2
     printed = capsys.readouterr()
-    assert printed.out == ""
-    error = json.loads(printed.err)
+    assert printed.err == "", "progress only"
+    error = json.loads(printed.out)
     assert (error["error"], error["what"], error["value"], error["exit_code"]) == (
         "UnknownName",
         "flow",
@@ -162,6 +162,20 @@ def test_errors_are_objects_for_machines(
         2,
     )
     assert error["message"].startswith("flow = x: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (["translate", "f", "--reverse", "sf.orders:0:1"], {"places": ["sf.orders:0:1"], "reverse": True}),
+        (["translate", "f", "a:0:1", "--reverse", "b:0:1"], {"places": ["a:0:1", "b:0:1"], "reverse": True}),
+        (["reconcile", "f", "orders", "--because", "x", "3"], {"topic": "orders", "partition": "3"}),
+        (["lab", "down", "--forget"], {"forget": True}),
+    ],
+)
+def test_options_may_stand_between_places(words: list[str], known: dict[str, object]) -> None:
+    options = vars(parser().parse_args(words))
+    assert {name: options[name] for name in known} == known
 
 
 USAGE = [

@@ -6,7 +6,7 @@ mistake, gets along with the mirror's password.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from causeway.core.diagnosis.facts import ClusterView, Grant
@@ -20,6 +20,7 @@ from causeway.core.rights import NeededRight, Operation, Resource, Side, grant_c
 CHECK_RIGHTS, CHECK_EXCESS, CHECK_WRITERS = "rights", "rights in excess", "other writers"
 _ALL, _TOPIC = 2, 2  # the protocol's numbers: any operation; a topic
 _SHOW = frozenset({Operation.READ, Operation.WRITE})
+_OF_CLUSTER = {Operation.CREATE, Operation.ALTER, Operation.CLUSTER_ACTION, Operation.ALTER_CONFIGS}
 _LOOKS = frozenset({Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS})
 
 Granted = Mapping[str, frozenset[int] | None]
@@ -194,8 +195,27 @@ def judge_excess(view: ClusterView, held: Iterable[Held]) -> list[Finding]:
         return [
             passed(CHECK_EXCESS, view.alias, "no authorizer: everybody may do everything, nothing to look at")
         ]
+    held = list(held)
+    if _may_everything(held):
+        said = f"{view.principal} may do everything, as super users do; no flow needs that"
+        return [
+            warn(
+                CHECK_EXCESS,
+                view.alias,
+                said,
+                "give the flow a user of its own: docs/rights.md has its grants",
+            )
+        ]
     found = [finding for each in held for finding in _excess(view, each)]
     return found or [passed(CHECK_EXCESS, view.alias, f"{view.principal} has no more than the flow needs")]
+
+
+def _may_everything(held: Sequence[Held]) -> bool:
+    """One line is enough then: taking such rights away one by one leads nowhere."""
+    held_of_cluster = [
+        set(g or ()) for each in held if each.resource == "cluster" for g in each.granted.values()
+    ]
+    return any(granted >= _OF_CLUSTER for granted in held_of_cluster)
 
 
 def _excess(view: ClusterView, held: Held) -> list[Finding]:
