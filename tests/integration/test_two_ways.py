@@ -19,7 +19,6 @@ from causeway.core.naming import IdentityNaming
 from causeway.core.report import RunReport
 from causeway.flows.adopt import Adopted, adopt_partition
 from causeway.flows.by_hand import Reason
-from causeway.flows.by_hand import Reason
 from causeway.flows.fence import fence_flow, lift_fence
 from causeway.flows.look import look_at_flow
 from causeway.flows.restart_topic import restart_topic

@@ -15,6 +15,7 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
 from causeway.config.load import load_flows
+from causeway.core.counting import counted
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 from causeway.entrypoints.run_report import left_out_lines, read_report, report_lines, summary
@@ -50,9 +51,9 @@ def prepare_topics(flow: str, flows_file: str) -> None:
 
 def topic_lines(outcome: TopicOutcome) -> Iterator[str]:
     partitions = sum(topic.partitions for topic in outcome.mirrored)
-    yield f"{len(outcome.mirrored):,} topics to mirror, {partitions:,} partitions"
+    yield f"{counted(len(outcome.mirrored), 'topic')} to mirror, {counted(partitions, 'partition')}"
     for new in outcome.created:
-        yield f"created {new.name} with {new.partitions} partitions"
+        yield f"created {new.name} with {counted(new.partitions, 'partition')}"
     for growth in outcome.grown:
         yield f"{growth.name} grew to {growth.to_partitions} partitions"
     yield from outcome.notes
@@ -79,6 +80,5 @@ def fail_if_parked(short: Mapping[str, Any]) -> None:
     for line in left_out_lines(read_report(Path(short["report"]))):
         log.warning(line)
     first = "; ".join(short["left_out"][:3])
-    raise AirflowFailException(
-        f"{short['flow']}: {parked} partitions parked, {refused} topics left alone: {first}"
-    )
+    counts = f"{counted(parked, 'partition')} parked, {counted(refused, 'topic')} left alone"
+    raise AirflowFailException(f"{short['flow']}: {counts}: {first}")

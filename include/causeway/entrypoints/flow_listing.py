@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from causeway.config.deployment import Deployment
+from causeway.core.counting import counted
 from causeway.core.errors import ConfigError
 from causeway.core.flow import Flow, Start
 from causeway.core.naming import IdentityNaming, RuleNaming
@@ -33,7 +34,7 @@ def flows_listed(deployment: Deployment) -> Outcome:
         for flow in deployment.flows.values()
     ]
     headers = ("FLOW", "CLUSTERS", "TOPICS", "NAMING", "LANES", "SCHEDULE", "RUNS FOR")
-    number = "1 flow" if len(rows) == 1 else f"{len(rows)} flows"
+    number = counted(len(rows), "flow")
     text = f"{table(headers, rows)}\n\n{deployment.file} is valid ({number})"
     return Outcome(payload=payload, text=text)
 

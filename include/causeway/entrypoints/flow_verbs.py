@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
+    from causeway.core.report import RunReport
     from causeway.flows.fence import FenceOutcome
 
 
@@ -39,28 +40,13 @@ def run(request: Request) -> Outcome:
     if request.options.dry_run:
         return plan(request)
     from causeway.entrypoints.run_report import copied_again
-    from causeway.flows.copy import RunOptions
-    from causeway.flows.ownership import Holder
     from causeway.spark import driver
 
-    options = request.options
-    seconds = run_for_seconds(options.run_for)
-    deployment, flow, source, target = opened(request)
-    if seconds is None and not options.until_caught_up:
-        seconds = deployment.schedules[flow.name].run_for_seconds
-    holder = f"{who()} pid {os.getpid()}"
-    report = driver.run(
-        deployment,
-        flow.name,
-        (source, target),
-        RunOptions(
-            holder=Holder(name=holder, run_id=f"{holder} {driver.new_run_id()}"),
-            run_for_seconds=seconds,
-            take_over=options.take_over,
-        ),
-        say=request.progress,
-        report_path=None if options.report is None else Path(options.report),
-    )
+    try:
+        report = _driven(request)
+    except KeyboardInterrupt as stop:
+        said = str(stop) or "what was committed stays, the next run goes on from there"
+        raise KeyboardInterrupt(said) from None
     lines = [driver.last_line(report)]
     lines += [
         copied_again(p.source, p.target, p.recopied_from)
@@ -73,6 +59,31 @@ def run(request: Request) -> Outcome:
     lines += [f"LEFT ALONE {r['topic']}: {r['reason']}; {r['remedy']}" for r in report.refused_topics]
     exit_code = PARKED if report.leaves_something_out else 0
     return Outcome(payload=report.as_dict(), text="\n".join(lines), exit_code=exit_code)
+
+
+def _driven(request: Request) -> RunReport:
+    from causeway.flows.copy import RunOptions
+    from causeway.flows.ownership import Holder
+    from causeway.spark import driver
+
+    options = request.options
+    seconds = run_for_seconds(options.run_for)
+    deployment, flow, source, target = opened(request)
+    if seconds is None and not options.until_caught_up:
+        seconds = deployment.schedules[flow.name].run_for_seconds
+    holder = f"{who()} pid {os.getpid()}"
+    return driver.run(
+        deployment,
+        flow.name,
+        (source, target),
+        RunOptions(
+            holder=Holder(name=holder, run_id=f"{holder} {driver.new_run_id()}"),
+            run_for_seconds=seconds,
+            take_over=options.take_over,
+        ),
+        say=request.progress,
+        report_path=None if options.report is None else Path(options.report),
+    )
 
 
 def verify(request: Request) -> Outcome:
@@ -89,8 +100,9 @@ def verify(request: Request) -> Outcome:
         if progress.partitions_done > last[0]:
             last[0] = progress.partitions_done
             request.progress(
-                f"{flow.name}: {progress.partitions_done} of {progress.partitions_total} partitions, "
-                f"{progress.records_equal:,} records equal"
+                f"{flow.name}: {progress.partitions_done} of "
+                f"{counted(progress.partitions_total, 'partition')}, "
+                f"{counted(progress.records_equal, 'record')} equal"
             )
 
     report = verify_mirror(flow, source, target, on_progress=tell)

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from causeway.core.counting import counted
 from causeway.core.errors import BadInput
 from causeway.entrypoints.flow_verbs import opened
 from causeway.entrypoints.verbs import Outcome, Request
@@ -60,8 +61,8 @@ def maintain(request: Request) -> Outcome:
     report = maintain_map(flow, target, request.progress)
     lines = [
         f"{flow.name}: {report.entries_before:,} entries of {report.bytes_before:,} bytes became "
-        f"{report.entries_after:,} of {report.bytes_after:,}, for {report.partitions:,} partitions, "
-        f"in {report.transactions:,} transactions",
+        f"{report.entries_after:,} of {report.bytes_after:,}, for {counted(report.partitions, 'partition')}, "
+        f"in {counted(report.transactions, 'transaction')}",
         *(f"PUT OFF {tp}: a lane wrote there meanwhile" for tp in report.put_off),
     ]
     return Outcome(payload=asdict(report), text="\n".join(lines))

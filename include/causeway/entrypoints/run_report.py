@@ -112,7 +112,7 @@ def report_lines(report: Report) -> Iterator[str]:
     yield f"batches: {report['verbatim']:,} verbatim, {_repacked(report['repacked'])}"
     yield (
         f"generation {report['generation']}; lag {report['lag']:,}; "
-        f"default readers saw {report['repeats']:,} records again{_settled(report['settled'])}"
+        f"default readers saw {counted(report['repeats'], 'record')} again{_settled(report['settled'])}"
     )
     if report["partitions"]:
         yield from _by_topic(report["partitions"]).splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from causeway.core.counting import counted
 from causeway.entrypoints.tables import table
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def drift_lines(flow: str, drift: Drift) -> list[str]:
     left = len(drift.settings.drifts) - changes
     lines = _tables(drift)
     lines += [f"NOT SEEN {error}" for error in _errors(drift)]
-    said = f"{flow}: {len(drift.mirrors.there)} topics; {changes} settings to change, {left} differ and stay"
+    topics = counted(len(drift.mirrors.there), "topic")
+    said = f"{flow}: {topics}; {counted(changes, 'setting')} to change, {left} differ and stay"
     return [*lines, f"{said}; {_acl_words(drift)}; nothing was written"]
 
 

@@ -55,9 +55,9 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
     if gone:
         lines.append(f"{flow}: {counted(gone, 'record')} can't be compared, retention took them on one side")
     if aside := sum(v.quarantined for v in report.partitions):
-        lines.append(f"{flow}: {aside:,} records are in quarantine, and not in the mirror")
+        lines.append(f"{flow}: {counted(aside, 'record')} in quarantine, and not in the mirror")
     if behind:
-        lines.append(f"{flow}: {behind:,} source offsets behind the last mirrored record aren't judged")
+        lines.append(f"{flow}: {counted(behind, 'source offset')} behind the last mirrored record not judged")
     lines += [f"NOT COMPARED {tp}: parked: {why}" for tp, why in sorted(report.parked.items())]
     lines += [f"{flow}: {note}" for note in report.notes]
     if report.not_begun:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, Superseded
 from causeway.core.flow import Flow
@@ -277,7 +278,9 @@ class _Run:
         again = self._clock.monotonic() + _REFUSED_AGAIN_SECONDS
         self._refused_until |= {each.topic: (each, again) for each in done.refused}
         for topic in done.created:
-            self._say(f"{self._flow.name}: created {topic.name} with {topic.partitions} partitions")
+            self._say(
+                f"{self._flow.name}: created {topic.name} with {counted(topic.partitions, 'partition')}"
+            )
         for growth in done.grown:
             self._say(f"{self._flow.name}: {growth.name} grew to {growth.to_partitions} partitions")
 

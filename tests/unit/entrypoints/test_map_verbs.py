@@ -113,6 +113,6 @@ def test_maintenance_tells_what_became_of_the_map(
     monkeypatch.setattr(map_maintenance, "maintain_map", lambda *_: report)
     assert main(["maintain", "sf_to_nyc"]) == 0
     assert capsys.readouterr().out == (
-        "sf_to_nyc: 60 entries of 4,000 bytes became 17 of 900, for 2 partitions, in 1 transactions\n"
+        "sf_to_nyc: 60 entries of 4,000 bytes became 17 of 900, for 2 partitions, in 1 transaction\n"
         "PUT OFF sf.orders-0: a lane wrote there meanwhile\n"
     )

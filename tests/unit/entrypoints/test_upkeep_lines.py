@@ -54,7 +54,7 @@ def test_drift_is_a_table_with_reasons_and_one_last_line() -> None:
         "add     Allow User:amy to Read sf.orders               the source has it\n"
         "leave   Allow User:bob from 10.0.0.7 to Write orders*  because\n"
         "\n"
-        "a: 1 topics; 1 settings to change, 1 differ and stay; "
+        "a: 1 topic; 1 setting to change, 1 differ and stay; "
         "1 ACLs to add, 0 to remove, 3 as they should be; nothing was written"
     )
 

@@ -19,7 +19,7 @@ def test_equal_is_said_with_the_number_of_records():
 def test_what_can_not_be_compared_is_said_beside_it():
     assert last_lines(equal=5, gone_on_target=3, gone_on_source=1, behind=9) == [
         "f: 4 records can't be compared, retention took them on one side",
-        "f: 9 source offsets behind the last mirrored record aren't judged",
+        "f: 9 source offsets behind the last mirrored record not judged",
         "f: equal; 5 records compared equal, in order",
     ]
 

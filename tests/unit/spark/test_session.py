@@ -1,6 +1,22 @@
+import logging
+
 import pytest
 
-from causeway.spark.session import travels_in_clear
+from causeway.spark.session import _without_py4js_tracebacks, travels_in_clear
+
+
+def test_what_py4j_says_of_a_call_that_was_broken_off_is_not_printed(caplog):
+    def logged(path):
+        logging.getLogger().handle(
+            logging.getLogger().makeRecord("root", logging.ERROR, path, 1, "while sending", (), None)
+        )
+        return len(caplog.records)
+
+    with _without_py4js_tracebacks():
+        assert logged("lib/py4j/java_gateway.py") == 0
+        assert logged("lib/causeway/spark/driver.py") == 1
+    assert logged("lib/py4j/java_gateway.py") == 2, "only for as long as a run lasts"
+
 
 CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 

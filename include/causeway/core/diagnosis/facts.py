@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from causeway.core.counting import counted
+
 UNLIMITED = (1 << 63) - 1
 
 
@@ -71,7 +73,7 @@ class ClusterView:
 
     @property
     def number_of_brokers(self) -> str:
-        return "1 broker" if len(self.brokers) == 1 else f"{len(self.brokers)} brokers"
+        return counted(len(self.brokers), "broker")
 
     def values(self, name: str) -> tuple[str, ...]:
         """What the brokers say of one setting; a broker that doesn't know it says nothing."""

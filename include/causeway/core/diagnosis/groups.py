@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from causeway.core.counting import counted
 from causeway.core.diagnosis.facts import ClusterView
 from causeway.core.diagnosis.finding import Finding, failed, passed, some, together, warn
 from causeway.core.errors import NotAuthorized
@@ -61,7 +62,7 @@ def _on_source(flow: Flow, facts: GroupFacts, view: ClusterView) -> Finding:
     if not facts.selected:
         said = f"{view.principal} sees no group that the flow selects"
         return warn(CHECK_GROUPS, flow.source, said, f"if there are some: {grant}")
-    number = "1 group" if len(facts.selected) == 1 else f"{len(facts.selected)} groups"
+    number = counted(len(facts.selected), "group")
     return passed(CHECK_GROUPS, flow.source, f"{number} to see to")
 
 

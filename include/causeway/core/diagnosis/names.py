@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from causeway.core.counting import counted
 from causeway.core.diagnosis.finding import Finding, failed, passed, some, warn
 from causeway.core.errors import BadInput, UnfitTarget
 from causeway.core.flow import Flow
@@ -35,7 +36,7 @@ def judge_names(flow: Flow, plan: TopicPlan) -> list[Finding]:
         finding = "; ".join(plan.notes) or f"no topic of {flow.source} can be mirrored"
         return [*found, warn(CHECK_NAMES, flow.name, finding, "check topics of the flow in flows.yaml")]
     if not found:
-        number = "1 topic" if len(plan.mirrored) == 1 else f"{len(plan.mirrored)} topics"
+        number = counted(len(plan.mirrored), "topic")
         found.append(
             passed(CHECK_NAMES, flow.name, f"{number}, each with a name of its own on {flow.target}")
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from causeway.core.counting import counted
 from causeway.core.diagnosis.facts import UNLIMITED, ClusterView, TopicView
 from causeway.core.diagnosis.finding import Finding, Result, failed, failed_by, passed, some, together, warn
 from causeway.core.errors import CausewayError, NotAuthorized, UnfitTarget
@@ -73,7 +74,7 @@ def judge_topics(flow: Flow, pairs: Collection[TopicPair]) -> list[Finding]:
 def _judged(flow: Flow, rule: _Rule, pairs: Collection[TopicPair]) -> Finding:
     broken = [(pair, why) for pair in pairs if (why := rule.broken(pair))]
     if not broken:
-        number = "1 topic" if len(pairs) == 1 else f"{len(pairs)} topics"
+        number = counted(len(pairs), "topic")
         return passed(CHECK_TOPICS, flow.name, f"{rule.what}: nothing in the way of {number}")
     first, why = broken[0]
     others = [pair.source for pair, _ in broken[1:]]
