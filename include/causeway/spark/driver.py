@@ -27,8 +27,9 @@ from causeway.config.load import load_flows
 from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError
+from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.report import RunReport, outcome_in_words
-from causeway.flows.copy import RunOptions, copy_flow
+from causeway.flows.copy import Carry, RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
 from causeway.flows.report_files import write_report_file
 from causeway.spark.session import SUBMITTED, carrier, spark_context, travels_in_clear
@@ -87,15 +88,14 @@ def run(
     if SUBMITTED not in os.environ:
         say(f"{flow_name}: starting Spark (some seconds)")
     with spark_context(f"causeway {flow_name}") as context:
-        options = replace(
-            options, is_interrupted=_Interruption().was_asked
-        )  # Spark has set a handler of its own
+        interruption = _Interruption()  # Spark has set a handler of its own
+        options = replace(options, is_interrupted=interruption.was_asked)
         warn_of_clear_secrets(context, endpoints, flow_name, say)
         return copy_flow(
             deployment.flow(flow_name),
             source,
             target,
-            carrier(context, source, target),
+            _unless(interruption, carrier(context, source, target)),
             options,
             say,
             on_report=keep,
@@ -201,6 +201,18 @@ class _Interruption:
     def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         self._asked = True
         raise KeyboardInterrupt
+
+
+def _unless(interruption: _Interruption, carry: Carry) -> Carry:
+    """A round that Ctrl-C broke off isn't one that Spark lost."""
+
+    def carry_on(tasks: Sequence[LaneTask]) -> list[LaneResult]:
+        results = carry(tasks)
+        if interruption.was_asked():
+            raise KeyboardInterrupt
+        return results
+
+    return carry_on
 
 
 def say_aloud(line: str) -> None:
