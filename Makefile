@@ -54,6 +54,7 @@ WORKLOADS ?=
 bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
+	@$(if $(WORKLOADS),,$(BIN)/python -m tests.groups.beside --scale $(SCALE))
 
 bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
 	@$(BIN)/python -m tests.bench.repack_speed

@@ -19,7 +19,10 @@ from causeway.lab.places import java_executable
 from causeway.lab.record import NEWEST_KAFKA
 from tests.bench.slow_line import LineOutcome, line_table
 from tests.bench.table import Outcome, markdown
+from tests.sections import write_section
 
+SECTIONS = ("bench", "groups")
+"""Of the page; `tests/groups/beside.py` writes the second."""
 _METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 _LINE = """\
@@ -31,7 +34,7 @@ directions; the speed without delay is measured through the same proxy.
 
 def write_page(outcomes: Sequence[Outcome], line: LineOutcome | None, page: Path = PAGE) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(_page(outcomes, line), encoding="utf-8")
+    write_section(page, "bench", _page(outcomes, line), SECTIONS)
     page.with_suffix(".json").write_text(raw(outcomes, line), encoding="utf-8")
 
 
