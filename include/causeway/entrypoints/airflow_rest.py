@@ -17,6 +17,7 @@ from causeway.entrypoints.airflow_home import ADMIN, AirflowHome
 _ANSWER_SECONDS = 30
 _PATIENCE_SECONDS = 60
 _SERVER_ERROR = 500
+_AS_A_PERSON_READS_SECONDS = 5
 
 
 class AirflowRefused(CausewayError):
@@ -93,6 +94,8 @@ class AirflowRest:
         return found
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Not at once: Airflow 3.3.2 fails a task that is answered before its scheduler saw that it waits."""
+        time.sleep(_AS_A_PERSON_READS_SECONDS)
         body = {"chosen_options": [option], "params_input": {}}
         self._call("PATCH", _question(dag_id, run_id, task_id), body)
 
