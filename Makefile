@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-down lock clean
+.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-failover demo-down lock clean
 
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
 	@$(BIN)/python -m causeway.lab.jars kafka-4.3.1 kafka-3.9.2 mirror-client-4.3.1
@@ -65,6 +65,9 @@ fuzz: setup ## the batch decoder against damage of every kind, for MINUTES=10
 
 demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
 	@$(BIN)/python -m causeway.entrypoints.demo up
+
+demo-failover: setup ## the demo's second act: sf dies, and its consumers go on on nyc
+	@$(BIN)/python -m causeway.entrypoints.demo failover
 
 demo-down: ## stop what the demo left running
 	@$(BIN)/python -m causeway.entrypoints.demo down

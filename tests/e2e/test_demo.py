@@ -76,8 +76,8 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     demo.run("down")
 
 
-@pytest.mark.timeout(1200)  # it is two demos
-def test_it_proves_the_mirror_stays_up_and_can_be_run_again(demo: Demo) -> None:
+@pytest.mark.timeout(1500)  # it is two demos, and the second act
+def test_it_proves_the_mirror_fails_over_and_can_be_run_again(demo: Demo) -> None:
     assert demo.run(*SMALL) == 0, demo.said
     assert "=== the mirror is exact" in demo.said
     for topic in ("orders", "payments-live", "events-zstd", "ledger", "clicks"):
@@ -85,6 +85,10 @@ def test_it_proves_the_mirror_stays_up_and_can_be_run_again(demo: Demo) -> None:
     url = re.findall(r"http://127\.0\.0\.1:\d+", demo.said)[-1]
     with urlopen(f"{url}/api/v2/monitor/health") as health:
         assert json.load(health)["scheduler"]["status"] == "healthy"
+
+    assert demo.run("failover") == 0, demo.said
+    assert "each record was read once, in order" in demo.said
+    assert re.search(r"failover [0-9a-f]+ is rolled back, its fence: lifted", demo.said), demo.said
 
     assert demo.run(*SMALL, "--then-down") == 0, demo.said
     assert "an earlier demo's Airflow still runs" in demo.said

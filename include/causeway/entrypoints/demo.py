@@ -1,4 +1,5 @@
 """`make demo`: two real clusters, a story, Airflow, two runs of the mirror, and proof that nothing differs.
+`make demo-failover`, while it is up: one of the clusters dies, and a consumer goes on on the other.
 
 Invariants
   a. Each step says what it does, what it waits for, and how long it took.
@@ -19,6 +20,7 @@ from typing import NoReturn
 
 from causeway.core.errors import CausewayError
 from causeway.entrypoints.airflow_processes import stop_airflow
+from causeway.entrypoints.demo_failover import show_failover
 from causeway.entrypoints.demo_steps import airflow_directory, show_demo, step
 from causeway.lab import lab
 
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     for number in _SIGNALS:
         signal.signal(number, _interrupt)
     try:
-        equal = show_demo(records=options.records, follow_seconds=options.follow_seconds)
+        equal = _show(options)
     except KeyboardInterrupt:
         return _ended("interrupted", INTERRUPTED)
     except CausewayError as error:
@@ -45,9 +47,15 @@ def main(arguments: Sequence[str]) -> int:
     except Exception:  # noqa: BLE001 - the last boundary: whatever broke, nothing stays behind
         traceback.print_exc()
         return _ended("error: a defect of Causeway; please report the lines above", DEFECT)
-    if options.then_down:
+    if options.what == "up" and options.then_down:
         take_down()
     return 0 if equal else DIFFERENT
+
+
+def _show(options: argparse.Namespace) -> bool:
+    if options.what == "failover":
+        return show_failover()
+    return show_demo(records=options.records, follow_seconds=options.follow_seconds)
 
 
 def take_down() -> None:
@@ -83,6 +91,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         "--follow-seconds", type=int, default=20, help="how long the first run follows the source"
     )
     up.add_argument("--then-down", action="store_true", help="stop everything at the end")
+    commands.add_parser("failover", help="the second act: sf dies, and its consumers go on on nyc")
     commands.add_parser("down", help="stop everything")
     return parser.parse_args(arguments)
 

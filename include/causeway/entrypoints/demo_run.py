@@ -14,6 +14,7 @@ from causeway.entrypoints.airflow_home import AirflowHome
 from causeway.entrypoints.airflow_rest import AirflowRest
 
 Say = Callable[[str], None]
+OnState = Callable[[str, str], None]
 
 DAG_PREFIX = "mirror__"
 _LOOK_EVERY_SECONDS = 0.5
@@ -26,12 +27,20 @@ class RunFailed(CausewayError):
     """A DAG run that ended otherwise than it should; the task's log says why."""
 
 
-def watch_run(home: AirflowHome, rest: AirflowRest, dag_id: str, run_id: str, say: Say) -> None:
-    """Back when the run has succeeded.
+def watch_run(
+    home: AirflowHome,
+    rest: AirflowRest,
+    dag_id: str,
+    run_id: str,
+    say: Say,
+    *,
+    on_state: OnState = lambda _task, _state: None,
+) -> None:
+    """Back when the run has succeeded. `on_state` is told of each task's new state, once.
 
     :raises RunFailed: it failed; the tasks' last lines have been shown.
     """
-    watch = _Watch(home, rest, dag_id, run_id, say)
+    watch = _Watch(home, rest, dag_id, run_id, say, on_state)
     while True:
         # The state first: what the tasks wrote before it became final is then shown below.
         state = rest.run_state(dag_id, run_id)
@@ -55,6 +64,7 @@ class _Watch:
     dag_id: str
     run_id: str
     say: Say
+    on_state: OnState
     failed: str = ""
     _logs: dict[Path, _LogTail] = field(default_factory=dict)
     _shown: dict[str, str] = field(default_factory=dict)
@@ -78,6 +88,7 @@ class _Watch:
         if state not in _SILENT_STATES and self._shown.get(task) != news:
             self.say(f"[{task}] {news}")
             self._shown[task] = news
+            self.on_state(task, str(state))
         if state == "failed":
             self.failed = task
 

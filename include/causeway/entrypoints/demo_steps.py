@@ -64,7 +64,7 @@ def show_demo(*, records: int, follow_seconds: int) -> bool:
     deployment = load_flows(flows_file)
     flow = deployment.flow(FLOW)
     with step("two real Kafka clusters") as say:
-        clusters = _clusters_up(flow, say)
+        clusters = clusters_up(flow, say)
     with step(
         f"a story for {flow.source}: {records:,} records in every codec, keys, headers, transactions"
     ) as say:
@@ -111,7 +111,7 @@ def airflow_directory() -> Path:
     return project_root() / ".causeway" / "airflow"
 
 
-def _clusters_up(flow: Flow, say: Say) -> Clusters:
+def clusters_up(flow: Flow, say: Say) -> Clusters:
     root = project_root()
     homes = {each.name: each.home for each in lab.up(root, (flow.source, flow.target), say=say).clusters}
     return Clusters(*(LabCluster.open(homes[name], root=root) for name in (flow.source, flow.target)))
