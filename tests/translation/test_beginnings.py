@@ -96,7 +96,7 @@ def test_offsets_lead_to_their_records_across_every_new_beginning(story: Story) 
     assert [len(story.check(number)) for number in range(3)] == [50, 60, 10]
 
     story.write(30, 3)  # 60 to 69, of which a person leaves out five
-    adopt_partition(flow, source, target, first, 65, by=WHY.by, because=WHY.because)
+    adopt_partition(flow, source, target, first, 65, WHY, even_though_healthy=True)
     assert isinstance(story.map_of(0).to_target(SourceOffset(66)), AheadOfMirror), "not copied yet"
     story.mirror.run()
     pairs = dict(story.check(0))

@@ -8,7 +8,7 @@ matters: the other way round, a worker between its look and its claim could take
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
@@ -41,7 +41,7 @@ def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) ->
     """Needs the target only: the source may be gone."""
 
     async def close(at: WireTarget, clock: Clock) -> FenceOutcome:
-        outcome = await write_and_claim(at, clock, flow, by=by, because=because)
+        outcome = await _write_or_keep(at, clock, flow, by=by, because=because)
         await _claim(at, clock, flow, flow.maintenance_id)
         return outcome
 
@@ -75,14 +75,30 @@ def _turn(
 async def write_and_claim(
     target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
 ) -> FenceOutcome:
-    """Also where a fence stands, in its own words: somebody may be about to lift that one."""
+    """Also where a fence stands: somebody may be about to lift that one. These words take its place."""
     stood = (await target.flow_state(flow.name)).fence
-    if stood is not None and stood.token:
-        stood = None  # a command's own, for as long as it works: it would take this one away with it
-    if stood is None:
-        generation = await write_fence(target, clock, flow, by=by, because=because)
-    else:
-        generation = await write_fence_again(target, clock, flow, stood)
+    generation = await write_fence(target, clock, flow, by=by, because=because)
+    return await _claimed(target, clock, flow, stood, generation)
+
+
+async def _write_or_keep(
+    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
+) -> FenceOutcome:
+    """The same, but a fence that stands keeps its words and its time: who raised it first is to be asked.
+
+    Not a command's own, which stands as long as that works and goes away with it.
+    """
+    stood = (await target.flow_state(flow.name)).fence
+    if stood is None or stood.token:
+        outcome = await write_and_claim(target, clock, flow, by=by, because=because)
+        return replace(outcome, changed=True)
+    generation = await write_fence_again(target, clock, flow, stood)
+    return await _claimed(target, clock, flow, stood, generation)
+
+
+async def _claimed(
+    target: WireTarget, clock: Clock, flow: Flow, stood: Fence | None, generation: int
+) -> FenceOutcome:
     state = await target.flow_state(flow.name)
     claimed = await claim_all_lanes(target, clock, flow, state)
     return FenceOutcome(
