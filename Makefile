@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-failover demo-down lock clean
+.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
 	@$(if $(WORKLOADS),,$(BIN)/python -m tests.groups.beside --scale $(SCALE))
+
+browser: setup ## what drives a browser for the part ui of make prove; the Chromium is the machine's own
+	@$(PYTHON) -m venv .causeway/browser
+	@.causeway/browser/bin/pip install -q --require-hashes -r tests/ui/requirements.txt
 
 bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
 	@$(BIN)/python -m tests.bench.repack_speed
