@@ -45,6 +45,8 @@ from tests.simulation.prove import prove as prove_simulation
 from tests.simulation.prove import prove_settling as prove_settling_worlds
 from tests.simulation.prove import section as simulation_section
 from tests.simulation.prove import settling_section
+from tests.takeover.prove import TakeoverFailed
+from tests.takeover.prove import prove as prove_takeover
 from tests.translation.prove import TranslationFailed
 from tests.translation.prove import prove as prove_translation
 from tests.ui.prove import WalkFailed
@@ -153,6 +155,10 @@ def groups(folder: Path, wish: Wish) -> str:
     return prove_groups(folder, wish.seed, _say)
 
 
+def takeover(folder: Path, wish: Wish) -> str:
+    return prove_takeover(folder, wish.seed, _say)
+
+
 PARTS: dict[str, Part] = {
     each.__name__: each
     for each in (
@@ -163,6 +169,7 @@ PARTS: dict[str, Part] = {
         compacting,
         groups,
         translation,
+        takeover,
         proxy,
         simulation,
         campaign,
@@ -184,6 +191,7 @@ _FAILURES = (
     GapFailed,
     GroupsFailed,
     SeedsFailed,
+    TakeoverFailed,
     TranslationFailed,
     TrialsFailed,
     WalkFailed,
@@ -228,6 +236,7 @@ def _page(told: dict[str, str]) -> str:
         "compacting",
         "groups",
         "translation",
+        "takeover",
         "proxy",
         "simulation",
     )

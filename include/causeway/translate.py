@@ -8,6 +8,7 @@
         raise RuntimeError(f"orders-3 has no place on nyc: {offset}")  # OlderThanMap, AheadOfMirror, ...
     mirror.to_source(TopicPartition("sf.orders", 3), offset)           # and back
 
+Of offsets from before a takeover there may be a `LowerBound` instead, whose `at` skips nothing.
 Only the target is asked, once: the source may be gone. What is given back is a picture of that moment. For
 many offsets of one partition: `mirror.of_target(mirror.target_of(orders)).to_targets(offsets)`.
 """
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.flow import group_of, map_topic_of
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import LowerBound
 from causeway.core.translation import (
     AheadOfMirror,
     FlowMap,
@@ -35,6 +37,7 @@ from causeway.flows.translation import load_flow_map
 __all__ = [
     "AheadOfMirror",
     "FlowMap",
+    "LowerBound",
     "NeverMirrored",
     "NotInFlow",
     "OlderThanMap",

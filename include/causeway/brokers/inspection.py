@@ -27,10 +27,12 @@ from causeway.core.errors import NotAuthorized
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Unreachable
+from causeway.core.rights import Operation
 
 _TOPIC, _BROKER = 2, 4
 _ANY, _ALLOW, _PREFIXED = 1, 3, 4
 _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
+_MOVING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
 _METADATA_LOG = "__cluster_metadata"
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 
@@ -115,6 +117,25 @@ async def wait_until_known(wire: Wire, nodes: Sequence[int], topic: str, partiti
             await wire.network.sleep(_PAUSE_SECONDS)
         else:
             raise Unreachable(f"broker {node} of {wire.endpoint} doesn't know the new topic {topic}")
+
+
+async def group_state(wire: Wire, group: str) -> str:
+    """Kafka's word, of groups of any kind; `Dead` is also one that was never there.
+
+    :raises NotAuthorized: a group that may not be seen must not look dead.
+    """
+    request = DescribeGroupsRequest(groups=[group], min_version=3, max_version=5)
+    for _ in range(_TRIES):
+        found = (await wire.send(request, await wire.coordinator(group, GROUP))).groups[0]
+        if found.error_code not in _MOVING:
+            break
+        wire.forget_coordinator(group, GROUP)
+        await wire.network.sleep(_PAUSE_SECONDS)
+    if found.error_code == Code.GROUP_AUTHORIZATION_FAILED:
+        raise wire.not_authorized(found.error_code, group, Operation.DESCRIBE)
+    if found.error_code:
+        raise Unreachable(f"group {group} of {wire.endpoint}: {error_name(found.error_code)}")
+    return str(found.group_state)
 
 
 async def group_operations(wire: Wire, group: str) -> frozenset[int] | None:

@@ -7,6 +7,7 @@ isn't there any more is an error, never a silent jump.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from types import TracebackType
 
 import confluent_kafka
@@ -14,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message
 
 from causeway.brokers.error_map import LibrdkafkaCode, mapped
 from causeway.brokers.probe import SILENT
-from causeway.core.comparison import CREATE_TIME, LOG_APPEND_TIME, RecordBuffer
+from causeway.core.comparison import CREATE_TIME, LOG_APPEND_TIME, Content, RecordBuffer
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterTrouble, ClusterUnreachable
 from causeway.core.identity import TopicPartition
@@ -54,12 +55,18 @@ _PASSING = frozenset(
 class RecordReader:
     """One consumer, and the partition that it reads now."""
 
-    def __init__(self, endpoint: ClusterEndpoint, *, as_mirrored: bool = False) -> None:
-        """`as_mirrored`: show timestamps of any type as the CreateTime that a mirror must have of them."""
+    def __init__(
+        self, endpoint: ClusterEndpoint, *, as_mirrored: bool = False, is_isolated: bool = True
+    ) -> None:
+        """`as_mirrored`: show timestamps of any type as the CreateTime that a mirror must have of them.
+
+        Without isolation aborted records, and those of open transactions, are shown as well.
+        """
         self._endpoint = endpoint
         self._log_append_time = CREATE_TIME if as_mirrored else LOG_APPEND_TIME
         with mapped(cluster=endpoint):
-            self._consumer = Consumer({**endpoint.settings, **_SETTINGS}, logger=SILENT)
+            isolation = {} if is_isolated else {"isolation.level": "read_uncommitted"}
+            self._consumer = Consumer({**endpoint.settings, **_SETTINGS, **isolation}, logger=SILENT)
         self._place = TopicPartition("", 0)
         self._position = self._end = 0
         self._last_heard = ""
@@ -116,6 +123,16 @@ class RecordReader:
                     rule=f"no record came for {_SILENCE_SECONDS:.0f} s{self._last_heard}",
                     remedy="look at the partition's leader",
                 )
+
+    def shown(self) -> Iterator[tuple[int, Content]]:
+        """Offset and content of all that was opened, in order; errors as `fill`."""
+        while True:
+            self.fill()
+            buffer = self.buffer
+            yield from zip(list(buffer.offsets), list(buffer.contents), strict=True)
+            if buffer.is_complete:
+                return
+            buffer.drop(len(buffer))
 
     def _room(self) -> int:
         """How many more records to ask for, by the size of the last ones: buffers are bounded in bytes."""

@@ -14,6 +14,8 @@ from causeway.config.refusal import suggestion
 from causeway.core.errors import ConfigError
 
 _NAME = re.compile(r"[a-z0-9_]{1,60}", re.ASCII)
+# MirrorMaker 2 allows these, and an alias is part of every mirror's name.
+_ALIAS = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 _SECRET_KEY = re.compile(r"passw|secret|token|jaas|passphrase|pem$|credential|private|keytab", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"-----BEGIN|://[^/\s]*:[^@\s]*@|password\s*=", re.IGNORECASE)
 
@@ -47,14 +49,17 @@ def _walk(value: object, field: FieldPath) -> Iterator[tuple[FieldPath, object]]
 def check_names(document: Document) -> None:
     """:raises ConfigError: an alias or a flow's name can't be part of a topic's, a group's or a DAG's."""
     content = document.content if isinstance(document.content, dict) else {}
-    for section, noun in (("clusters", "an alias"), ("flows", "a flow's name")):
+    for section, noun, legal, letters in (
+        ("clusters", "an alias", _ALIAS, "letters, digits, _ and -"),
+        ("flows", "a flow's name", _NAME, "a-z, 0-9 and _"),
+    ):
         names = content.get(section)
         for name in names if isinstance(names, dict) else ():
-            if not _NAME.fullmatch(name):
+            if not legal.fullmatch(name):
                 raise ConfigError(
                     document.place((section, name)),
                     value=name if len(name) <= 80 else f"{name[:80]}...",
-                    rule=f"{noun} must be 1 to 60 of a-z, 0-9 and _",
+                    rule=f"{noun} must be 1 to 60 of {letters}",
                     remedy=f"write {_as_name(name)}",
                 )
 

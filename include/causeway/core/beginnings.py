@@ -17,7 +17,7 @@ from uuid import UUID
 
 from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
 
-How = Literal["adopt", "accept-gap", "reconcile", "restart-topic"]
+How = Literal["adopt", "accept-gap", "import-mm2", "reconcile", "restart-topic"]
 """The command that said it."""
 
 

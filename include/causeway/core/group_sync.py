@@ -30,6 +30,8 @@ class Outcome(StrEnum):
     TRANSLATED = "translated"
     """A checkpoint only: the flow doesn't sync offsets."""
     AHEAD = "ahead of the mirror"
+    LOWER_BOUND = "lower bound"
+    """Its place is known by MirrorMaker 2's offset syncs only: some of what it has read it reads again."""
     NO_COMMITS = "no commits"
     ACTIVE = "active on the target"
     MOVED_ON = "moved on by itself"
@@ -64,6 +66,8 @@ class Translated:
     at: TargetOffset
     ahead_by: int = 0
     """How many source offsets the group stands behind the last one that the mirror has passed."""
+    is_lower_bound: bool = False
+    """The record may lie further on; none that is still to be read lies in front."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +137,7 @@ def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
         return _verdict(place, translation.why, translation.facts)
     at = _within(translation.at, place.range)
     if not rules.syncs:
-        outcome = Outcome.AHEAD if translation.ahead_by else Outcome.TRANSLATED
-        return _verdict(place, outcome, _ahead(translation), at)
+        return _verdict(place, _outcome(translation, Outcome.TRANSLATED), _facts(translation), at)
     if place.is_active:
         return _verdict(place, Outcome.ACTIVE, "a consumer of this group is at work there", at)
     if place.there is None:
@@ -156,6 +159,9 @@ def _judge_ours(
     """The target holds what a mirror committed: may it be moved, and does it have to be?"""
     assert place.there is not None
     before = place.there.offset
+    is_back = stamp is not None and place.committed.offset < stamp.source_next
+    if translation.is_lower_bound and not is_back and at < before <= place.range.end:
+        at = TargetOffset(before)  # the nearer of two lower bounds
     if at < before <= place.range.log_end and (why := _why_not_back(place, translation, rules, at, stamp)):
         return _verdict(place, Outcome.WENT_BACK, why, at)
     is_fresh = stamp is not None and abs(rules.now_ms - stamp.time_ms) < RENEW_AFTER_MS
@@ -190,11 +196,19 @@ def _commit(place: GroupPlace, rules: SyncRules, at: TargetOffset) -> Verdict:
 
 def _settled(place: GroupPlace, at: TargetOffset, commit: Committed | None = None) -> Verdict:
     assert isinstance(place.translation, Translated)
-    outcome = Outcome.AHEAD if place.translation.ahead_by else Outcome.SYNCED
-    return _verdict(place, outcome, _ahead(place.translation), at, commit)
+    found = place.translation
+    return _verdict(place, _outcome(found, Outcome.SYNCED), _facts(found), at, commit)
 
 
-def _ahead(translation: Translated) -> str:
+def _outcome(translation: Translated, well: Outcome) -> Outcome:
+    if translation.is_lower_bound:
+        return Outcome.LOWER_BOUND
+    return Outcome.AHEAD if translation.ahead_by else well
+
+
+def _facts(translation: Translated) -> str:
+    if translation.is_lower_bound:
+        return "it stands in front of the takeover, and MirrorMaker 2's offset syncs know no nearer place"
     if not translation.ahead_by:
         return ""
     return f"{translation.ahead_by:,} source offsets aren't mirrored yet: the mirror's end until they are"

@@ -13,6 +13,8 @@ Invariants
     B. What the position doesn't cover isn't mirrored: a lost tail isn't promised before it is copied again.
     C. Behind the last run, only holes of which the position tells count as mirrored. If the position is
        newer than the map that was read, they belong to records that this map doesn't know yet.
+    D. In front of where the map begins, what was inherited from MirrorMaker 2 gives a `LowerBound`: a value
+       of its own, which nobody can take for an exact answer.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from uuid import UUID
 
 from causeway.core.flow_state import KnownPair
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import Inherited, LowerBound
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.position import ForeignPosition, Position
 
@@ -90,8 +93,9 @@ class NotInFlow:
 
 
 WhyNot = NeverMirrored | OlderThanMap | AheadOfMirror | OtherGeneration | NotInFlow
-ToTarget = TargetOffset | WhyNot
-ToSource = SourceOffset | WhyNot
+ToTarget = TargetOffset | LowerBound | WhyNot
+ToSource = SourceOffset | LowerBound | WhyNot
+Older = Callable[[int], LowerBound | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +147,13 @@ class PartitionMap:
         *,
         source_topic_id: UUID,
         target_topic_id: UUID,
+        inherited: Inherited | None = None,
     ) -> None:
         """`runs` are all that the map holds of the target partition, in the map's order."""
-        forth, back, self.reach = _directions(list(runs), reach, (source_topic_id, target_topic_id))
+        ids = (source_topic_id, target_topic_id)
+        forth, back, self.reach = _directions(list(runs), reach, ids)
+        if inherited is not None and inherited.ids == ids:
+            forth.older, back.older = inherited.to_target, inherited.to_source
         self.to_target = cast(Callable[[SourceOffset], ToTarget], forth.translate)
         self.to_targets = cast(Callable[[Iterable[SourceOffset]], list[ToTarget]], forth.translate_many)
         self.to_source = cast(Callable[[TargetOffset], ToSource], back.translate)
@@ -193,7 +201,7 @@ class FlowMap:
 class _Direction:
     """One way through the runs: stretches of offsets, rising, and where each begins on the other side."""
 
-    __slots__ = ("before", "begins", "beyond", "counts", "firsts", "others", "there", "upto")
+    __slots__ = ("before", "begins", "beyond", "counts", "firsts", "older", "others", "there", "upto")
 
     def __init__(
         self,
@@ -211,23 +219,24 @@ class _Direction:
         self.firsts, self.counts, self.others = firsts, counts, others
         self.begins, self.before = begins, before
         self.upto, self.there, self.beyond = upto, there, beyond
+        self.older: Older = _nothing_older
 
-    def translate(self, offset: int) -> int | WhyNot:
+    def translate(self, offset: int) -> int | LowerBound | WhyNot:
         at = bisect_right(self.firsts, offset) - 1
         if at >= 0:
             into = offset - self.firsts[at]
             if into < self.counts[at]:
                 return self.others[at] + into
         elif offset < self.begins:
-            return self.before
+            return self.older(offset) or self.before
         if at + 1 < len(self.firsts):
             return self.others[at + 1]
         return self.there if offset <= self.upto else self.beyond
 
-    def translate_many(self, offsets: Iterable[int]) -> list[int | WhyNot]:
+    def translate_many(self, offsets: Iterable[int]) -> list[int | LowerBound | WhyNot]:
         firsts, counts, others = self.firsts, self.counts, self.others
         last, translate = len(firsts) - 1, self.translate
-        found: list[int | WhyNot] = []
+        found: list[int | LowerBound | WhyNot] = []
         add = found.append
         for offset in offsets:
             at = bisect_right(firsts, offset) - 1
@@ -238,6 +247,10 @@ class _Direction:
             else:
                 add(translate(offset))
         return found
+
+
+def _nothing_older(_offset: int) -> LowerBound | None:
+    return None
 
 
 def _directions(

@@ -25,6 +25,7 @@ from causeway.entrypoints.failback_verb import add_failback
 from causeway.entrypoints.failover_verb import add_failover
 from causeway.entrypoints.gap_verbs import add_gap_verbs
 from causeway.entrypoints.groups_verb import add_groups
+from causeway.entrypoints.import_verb import add_import
 from causeway.entrypoints.map_verbs import add_map_verbs
 from causeway.entrypoints.upkeep_verbs import add_upkeep
 from causeway.entrypoints.verbs import Outcome, Request, Verb
@@ -214,6 +215,7 @@ def parser() -> ArgumentParser:
     add_failback(add)
     add_drill(add)
     add_gap_verbs(add)
+    add_import(add)
     return root
 
 

@@ -143,12 +143,14 @@ def lift(request: Request) -> Outcome:
     return Outcome(payload=_turned(done), text=f"{flow.name}: {state} (generation {done.generation})")
 
 
-def opened(request: Request) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
-    """The flow and its two clusters' endpoints; nothing has been connected yet."""
+def opened(
+    request: Request, name: str | None = None
+) -> tuple[Deployment, Flow, ClusterEndpoint, ClusterEndpoint]:
+    """The flow (the one that was asked for) and its clusters' endpoints; nothing has been connected yet."""
     from causeway.entrypoints.project import cluster_endpoint
 
     deployment = deployment_of(request)
-    flow = deployment.flow(request.options.flow)
+    flow = deployment.flow(name or request.options.flow)
     source, target = (
         cluster_endpoint(deployment, alias, request.environ, request.directory, request.say)
         for alias in (flow.source, flow.target)

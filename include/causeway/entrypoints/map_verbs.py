@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from causeway.core.counting import counted
@@ -13,6 +14,7 @@ from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
     from causeway.core.identity import TopicPartition
+    from causeway.core.inherited import LowerBound
     from causeway.core.translation import FlowMap, WhyNot
 
 UNTRANSLATED = 1
@@ -42,10 +44,10 @@ def translate(request: Request) -> Outcome:
     found = load_flow_map(flow, target)
     answers = [_answer(found, *place, is_reverse=request.options.reverse) for place in asked]
     rows = [
-        {"from": text, "to": answer if isinstance(answer, str) else None, **_why(answer)}
+        {"from": text, "to": answer.text if isinstance(answer, _There) else None, **_why(answer)}
         for text, answer in zip(given, answers, strict=True)
     ]
-    lines = [f"{row['from']} -> {row['to']}" if row["to"] else f"{row['from']}: {row['why']}" for row in rows]
+    lines = [_line(row) for row in rows]
     has_all = all(row["to"] for row in rows)
     return Outcome(
         payload={"flow": flow.name, "is_reverse": request.options.reverse, "translations": rows},
@@ -94,8 +96,22 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= _LARGEST
 
 
-def _answer(found: FlowMap, place: TopicPartition, offset: int, *, is_reverse: bool) -> str | WhyNot:
+@dataclass(frozen=True, slots=True)
+class _There:
+    text: str
+    bound: LowerBound | None = None
+
+
+def _line(row: Mapping[str, object]) -> str:
+    if not row["to"]:
+        return f"{row['from']}: {row['why']}"
+    bound = f" ({row['why']})" if row["is_lower_bound"] else ""
+    return f"{row['from']} -> {row['to']}{bound}"
+
+
+def _answer(found: FlowMap, place: TopicPartition, offset: int, *, is_reverse: bool) -> _There | WhyNot:
     from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+    from causeway.core.inherited import LowerBound
 
     there = found.source_of(place) if is_reverse else found.target_of(place)
     if not isinstance(there, TopicPartition):
@@ -105,10 +121,17 @@ def _answer(found: FlowMap, place: TopicPartition, offset: int, *, is_reverse: b
         if is_reverse
         else found.to_target(place, SourceOffset(offset))
     )
-    return f"{there.topic}:{there.partition}:{answer}" if isinstance(answer, int) else answer
+    if isinstance(answer, LowerBound):
+        return _There(f"{there.topic}:{there.partition}:{answer.at}", answer)
+    return _There(f"{there.topic}:{there.partition}:{answer}") if isinstance(answer, int) else answer
 
 
-def _why(answer: str | WhyNot) -> dict[str, str | None]:
-    if isinstance(answer, str):
-        return {"reason": None, "why": None}
-    return {"reason": answer.reason, "why": str(answer)}
+def _why(answer: _There | WhyNot) -> dict[str, object]:
+    bound = answer.bound if isinstance(answer, _There) else None
+    if isinstance(answer, _There):
+        return {
+            "reason": None,
+            "why": None if bound is None else bound.why,
+            "is_lower_bound": bound is not None,
+        }
+    return {"reason": answer.reason, "why": str(answer), "is_lower_bound": False}

@@ -21,7 +21,7 @@ from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.core.beginnings import How, PlaceSet, SetByHand
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, UnknownName
+from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, FlowHeld, UnknownName
 from causeway.core.flow import Flow
 from causeway.core.flow_state import Fence, FlowState, set_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
@@ -64,6 +64,8 @@ class Beginning:
     aborted_records: int = 0
     stood_at: int = -1
     """The source offset where it would have gone on by itself; -1: not known."""
+    target_end: int | None = None
+    """Where the target's log ended when this was decided; None: wherever it ends."""
 
 
 @contextmanager
@@ -217,6 +219,7 @@ async def _commit_lane(
         end = found[each.pair.target]
         if not isinstance(end, LogEnd):
             raise Unreachable(f"end of {each.pair.target}: {end}")
+        _refuse_growth(each, end.offset)
         positions[each.pair.target] = Position(
             source_next=SourceOffset(each.source_next),
             target_next=TargetOffset(end.offset),
@@ -268,3 +271,13 @@ async def enter_beginnings(
     )
     key, value = set_record(flow.name, entry)
     await clusters.target.append_plain(FLOWS_TOPIC, key, value)
+
+
+def _refuse_growth(each: Beginning, end: int) -> None:
+    if each.target_end is not None and end != each.target_end:
+        raise FlowHeld(
+            f"mirror {each.pair.target}",
+            value=end,
+            rule=f"ended at {each.target_end} when it was looked at: somebody writes there",
+            remedy="stop them, and run the same command again",
+        )

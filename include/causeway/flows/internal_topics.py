@@ -6,6 +6,7 @@ from __future__ import annotations
 from causeway.brokers.admin import ClusterAdmin
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
+from causeway.core.inherited import inherited_topic_of
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.quarantine import new_quarantine_topic
@@ -32,6 +33,11 @@ def group_topics(flow: Flow, groups: FlowGroups) -> tuple[NewTopicPlan, ...]:
     return tuple(
         NewTopicPlan(name, 1, _COMPACTED, flow.own_replication_factor) for is_on, name in wanted if is_on
     )
+
+
+def inherited_topic(flow: Flow) -> NewTopicPlan:
+    """For who takes over from MirrorMaker 2: its offset syncs, as they were."""
+    return NewTopicPlan(inherited_topic_of(flow.name), 1, _COMPACTED, flow.own_replication_factor)
 
 
 def create_internal_topics(flow: Flow, admin: ClusterAdmin, existing: frozenset[str]) -> None:

@@ -10,7 +10,6 @@ Nothing is guessed: where that leads nowhere, a person has to adopt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from causeway.brokers.record_reader import RecordReader
@@ -243,7 +242,7 @@ class _Reconciling:
         search = Search(sample)
         start, end = source.bounds(pair.source)
         source.open(pair.source, start, end)
-        for record in _shown(source):
+        for record in source.shown():
             search.offer(record)
         if len(search.places) != 1:
             times = "nowhere" if not search.places else f"{len(search.places)} times"
@@ -264,10 +263,10 @@ def _follow(pair: Pair, place: Place, source: RecordReader, target: RecordReader
     target.open(pair.target, max(place.target_next, start), end)
     here, there = source.bounds(pair.source)
     if place.source_next < here:  # a gap: for `accept-gap`, once this one is done
-        foreign = sum(1 for _ in _shown(target))
+        foreign = sum(1 for _ in target.shown())
         return Followed(source_next=place.source_next, foreign=foreign)
     source.open(pair.source, place.source_next, there)
-    return follow(place.source_next, _shown(source), _shown(target))
+    return follow(place.source_next, source.shown(), target.shown())
 
 
 def _last_records(target: RecordReader, tp: TopicPartition) -> list[ShownRecord]:
@@ -276,20 +275,10 @@ def _last_records(target: RecordReader, tp: TopicPartition) -> list[ShownRecord]
     while True:
         begin = max(start, end - stretch)
         target.open(tp, begin, end)
-        shown = list(_shown(target))[-_SAMPLE_RECORDS:]
+        shown = list(target.shown())[-_SAMPLE_RECORDS:]
         if len(shown) == _SAMPLE_RECORDS or begin == start:
             return shown
         stretch *= 10
-
-
-def _shown(reader: RecordReader) -> Iterator[ShownRecord]:
-    while True:
-        reader.fill()
-        buffer = reader.buffer
-        yield from zip(list(buffer.offsets), list(buffer.contents), strict=True)
-        if buffer.is_complete:
-            return
-        buffer.drop(len(buffer))
 
 
 def _assignment(pair: Pair, adopted_at: int) -> Assignment:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
+from causeway.brokers.mirror_maker_topics import read_inherited
 from causeway.brokers.target_log import WireTarget
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
-from causeway.core.flow_state import FlowState
+from causeway.core.flow_state import FlowState, KnownPair
 from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.core.inherited import Inherited
 from causeway.core.ports import Doubt, LogEnd, Unreachable
 from causeway.core.translation import FlowMap, PartitionMap, reach_of
 from causeway.flows.clusters import open_target, state_on
@@ -57,11 +59,19 @@ def mirrored_partitions(state: FlowState) -> list[TopicPartition]:
     return [TopicPartition(topic, n) for topic, pair in state.pairs.items() for n in range(pair.partitions)]
 
 
+async def inherited_of(
+    flow: str, target: WireTarget, pairs: Iterable[KnownPair]
+) -> dict[TopicPartition, Inherited]:
+    """Who has never adopted anything has inherited nothing, and isn't asked."""
+    return await read_inherited(target, flow) if any(pair.adopted_at >= 0 for pair in pairs) else {}
+
+
 async def read_flow_map(
     flow: FlowNames, target: WireTarget, state: FlowState, partitions: Collection[TopicPartition]
 ) -> FlowMap:
     """Of these target partitions. The positions are read behind the map: `Reach` says why."""
     runs = await target.map_runs(flow.map_topic, list(partitions))
+    inherited = await inherited_of(flow.name, target, state.pairs.values())
     positions = await target.positions(flow.group, list(partitions), stable=False) if partitions else {}
     ends = await target.log_ends(list(partitions)) if partitions else {}
     maps: dict[TopicPartition, PartitionMap] = {}
@@ -71,6 +81,10 @@ async def read_flow_map(
             positions[tp], pair, target_end=TargetOffset(end.offset) if isinstance(end, LogEnd) else None
         )
         maps[tp] = PartitionMap(
-            runs[tp], reach, source_topic_id=pair.source_topic_id, target_topic_id=pair.target_topic_id
+            runs[tp],
+            reach,
+            source_topic_id=pair.source_topic_id,
+            target_topic_id=pair.target_topic_id,
+            inherited=inherited.get(tp),
         )
     return FlowMap(state.pairs, maps)

@@ -248,12 +248,11 @@ CLUSTER_LINES = [
         "MirrorMaker 2's",
     ),
     ("sf: {connection: kafka_sf, conection: x}", "clusters.sf.conection", "is no key of a cluster"),
-    ("SF: {connection: kafka_sf}", "clusters.SF", "must be 1 to 60 of a-z, 0-9 and _"),
-    ("s-f: {connection: kafka_sf}", "clusters.s-f", "must be 1 to 60 of a-z, 0-9 and _"),
-    ("'': {connection: kafka_sf}", "clusters.", "must be 1 to 60 of a-z, 0-9 and _"),
-    (f"{'a' * 61}: {{connection: kafka_sf}}", f"clusters.{'a' * 61}", "must be 1 to 60 of a-z, 0-9 and _"),
-    ("śf: {connection: kafka_sf}", "clusters.śf", "must be 1 to 60 of a-z, 0-9 and _"),
-    ("'a\\nb': {connection: kafka_sf}", "clusters.a\\nb", "must be 1 to 60 of a-z, 0-9 and _"),
+    ("s.f: {connection: kafka_sf}", "clusters.s.f", "must be 1 to 60 of letters, digits, _ and -"),
+    ("'': {connection: kafka_sf}", "clusters.", "must be 1 to 60 of letters"),
+    (f"{'a' * 61}: {{connection: kafka_sf}}", f"clusters.{'a' * 61}", "must be 1 to 60 of letters"),
+    ("śf: {connection: kafka_sf}", "clusters.śf", "must be 1 to 60 of letters"),
+    ("'a\\nb': {connection: kafka_sf}", "clusters.a\\nb", "must be 1 to 60 of letters"),
 ]
 
 

@@ -106,6 +106,15 @@ def test_what_the_last_sync_knew_gives_bounds() -> None:
     assert latest.rereads.bound is Bound.AT_LEAST
 
 
+def test_a_place_that_is_a_lower_bound_makes_a_price_that_says_so() -> None:
+    said = known(45, is_bound=True)
+    (latest,) = planned(LATEST, group(known={P0: said})).moves
+    assert latest.reasons == ("its place is a lower bound, by MirrorMaker 2's offset syncs",)
+    assert (str(latest.rereads), str(latest.skips)) == ("at least 0", "0")
+    (move, _) = planned(MOMENT, group(known={P0: said}), p0=at(60), p1=at(0)).moves
+    assert move.skips.bound is Bound.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("facts", "why"),
     [

@@ -188,3 +188,27 @@ def test_the_groups_own_words_travel_and_no_stamp_lies_in_a_stamp() -> None:
     assert words("AgAAAX") == "AgAAAX"
     assert words(judged(committed=Committed(1, "inner")).commit.metadata) == "inner"  # type: ignore[union-attr]
     assert words("x" * 4_090) == "", "too long beside the stamp: left behind"
+
+
+BOUND = Translated(TargetOffset(50), is_lower_bound=True)
+
+
+def test_a_lower_bound_is_committed_and_called_by_its_name() -> None:
+    verdict = judged(translation=BOUND)
+    assert (verdict.outcome, committed(verdict)) == (Outcome.LOWER_BOUND, 50)
+    assert "in front of the takeover" in verdict.why
+    looked = judged(replace(RULES, syncs=False), translation=BOUND)
+    assert (looked.outcome, looked.target_next, looked.commit) == (Outcome.LOWER_BOUND, 50, None)
+
+
+def test_of_two_lower_bounds_the_nearer_stays() -> None:
+    """MirrorMaker 2 had committed it when it knew more syncs."""
+    verdict = judged(translation=BOUND, there=Committed(60), last_checkpoint=Committed(60))
+    assert (verdict.outcome, verdict.target_next, committed(verdict)) == (Outcome.LOWER_BOUND, 60, 60)
+    assert committed(judged(translation=BOUND, there=ours(60))) is None
+    back = judged(translation=BOUND, there=ours(60, 200))
+    assert back.outcome is Outcome.WENT_BACK, "the group itself went back"
+
+
+def test_a_group_that_moved_on_by_itself_after_the_takeover_is_left_alone() -> None:
+    assert judged(translation=BOUND, there=Committed(60)).outcome is Outcome.MOVED_ON

@@ -5,6 +5,7 @@ import pytest
 
 from causeway.core.flow_state import KnownPair
 from causeway.core.identity import TopicPartition
+from causeway.core.inherited import Inherited, LowerBound
 from causeway.core.offset_map import Run
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.translation import (
@@ -196,3 +197,35 @@ def test_a_flow_is_asked_by_names():
 def test_each_reason_says_itself(why, text):
     assert str(why) == text
     assert text.startswith(why.reason)
+
+
+def inherited(**changed):
+    made = Inherited(
+        source_topic_id=SOURCE,
+        target_topic_id=TARGET,
+        source_next=100,
+        target_next=40,
+        points=((10, 5), (60, 30)),
+    )
+    return replace(made, **changed)
+
+
+def taken_over(told, runs=(), reach=None):
+    return PartitionMap(runs, reach, source_topic_id=SOURCE, target_topic_id=TARGET, inherited=told)
+
+
+ADOPTED = Reach(source_next=100, target_next=40, is_adopted=True)
+
+
+@pytest.mark.parametrize(("runs", "reach"), [((), ADOPTED), (PICTURE, REACH)])
+def test_in_front_of_a_takeover_there_are_lower_bounds_both_ways(runs, reach):
+    found = taken_over(inherited(), runs, reach)
+    begins = OlderThanMap(100, 40)
+    assert found.to_targets([9, 10, 59, 60, 99, 100]) == [begins, *map(LowerBound, (5, 6, 30, 31)), 40]
+    assert found.to_sources([4, 5, 29, 39, 40]) == [begins, *map(LowerBound, (10, 11, 61)), 100]
+
+
+def test_what_was_inherited_says_nothing_of_other_topics_nor_of_what_was_copied_since():
+    assert taken_over(inherited(target_topic_id=OTHER), PICTURE, REACH).to_target(50) == OLD
+    trimmed = [run(105, 44, (2, 0))]
+    assert taken_over(inherited(), trimmed, REACH).to_target(102) == OlderThanMap(105, 44)

@@ -46,6 +46,7 @@ VERBS = [
     "failover",
     "failback",
     "drill",
+    "import-mm2",
     "lab up",
     "lab down",
     "lab status",

@@ -11,6 +11,7 @@ import pytest
 
 from causeway.core.flow_state import KnownPair
 from causeway.core.identity import TopicPartition
+from causeway.core.inherited import Inherited
 from causeway.core.offset_map import Run
 from causeway.core.translation import FlowMap, PartitionMap, Reach
 from causeway.entrypoints.cli import main
@@ -58,6 +59,25 @@ def test_each_place_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "sf.orders:0:44 -> orders:0:106\n"
 
 
+def test_a_lower_bound_is_an_answer_that_says_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = ((10, 5), (60, 30))
+    told = Inherited(source_next=100, target_next=40, points=points, **IDS)
+    index = PartitionMap([RUN], Reach(source_next=107, target_next=45), **IDS, inherited=told)
+    found = FlowMap({"sf.orders": PAIR}, {PLACE: index})
+    monkeypatch.setattr(translation, "load_flow_map", lambda *_: found)
+    bound = "a lower bound, by MirrorMaker 2's offset syncs"
+    assert main(["translate", "sf_to_nyc", "orders:0:61", "orders:0:100"]) == 0
+    assert (
+        capsys.readouterr().out
+        == f"orders:0:61 -> sf.orders:0:31 ({bound})\norders:0:100 -> sf.orders:0:40\n"
+    )
+    assert main(["translate", "sf_to_nyc", "sf.orders:0:7", "--reverse", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["translations"]
+    assert (row["to"], row["is_lower_bound"], row["why"]) == ("orders:0:11", True, bound)
+
+
 def test_what_leads_nowhere_says_why_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "sf_to_nyc", "orders:0:9", "orders:0:100", "orders:1:0", "other:0:0"]) == 1
     assert capsys.readouterr().out == (
@@ -77,12 +97,19 @@ def test_many_come_from_standard_input(
         "flow": "sf_to_nyc",
         "is_reverse": False,
         "translations": [
-            {"from": "orders:0:100", "to": "sf.orders:0:40", "reason": None, "why": None},
+            {
+                "from": "orders:0:100",
+                "to": "sf.orders:0:40",
+                "reason": None,
+                "why": None,
+                "is_lower_bound": False,
+            },
             {
                 "from": "orders:0:999",
                 "to": None,
                 "reason": "ahead of the mirror",
                 "why": "ahead of the mirror, which ends with 107 -> 45",
+                "is_lower_bound": False,
             },
         ],
     }

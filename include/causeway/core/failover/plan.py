@@ -23,6 +23,7 @@ from causeway.core.offset_map import Run
 
 _HASH_CHARACTERS = 16
 _NAMED_AT_MOST = 5
+_BOUND = "its place is a lower bound, by MirrorMaker 2's offset syncs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class LastKnown:
     """It has read on the source what isn't mirrored."""
     is_older: bool = False
     """It hasn't read on the source what the target never had, or has no more."""
+    is_bound: bool = False
+    """Its place may lie further on: MirrorMaker 2's offset syncs know no nearer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +241,8 @@ def _latest(
     reasons = [] if known.is_live else [f"as {known.told_by} says"]
     if known.is_ahead:
         reasons.append("it has read more than is mirrored: the end of the mirror")
+    if known.is_bound:
+        reasons.append(_BOUND)
     if known.is_older or at > known.at:
         reasons.append("what lies between there and the target's oldest record isn't on the target")
     return at, tuple(reasons), ""
@@ -250,6 +255,8 @@ def _price(known: LastKnown | None, after: TargetOffset, partition: Mirrored) ->
         return unknown(why), unknown(why)
     again = mirrored_between(partition.runs, after, known.at)
     never = mirrored_between(partition.runs, known.at, after)
+    if known.is_bound:
+        return at_least(again, _BOUND), unknown(_BOUND) if after > known.at else exact(0)
     if known.is_live:
         return exact(again), exact(never)
     because = f"{known.told_by} is the last that is known of it, and it may have read on since"

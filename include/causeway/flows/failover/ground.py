@@ -17,6 +17,7 @@ from causeway.core.failover.wish import Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import Inherited
 from causeway.core.kafka_errors import error_name
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import LogEnd, Refused
@@ -24,6 +25,7 @@ from causeway.core.position import Position
 from causeway.core.translation import PartitionMap, reach_of
 from causeway.flows.failover.returning import NOTHING_TURNED, Turned, TurnedPartition
 from causeway.flows.failover.sides import Sides
+from causeway.flows.translation import inherited_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ async def survey(
     positions = await target.positions(flow.group, wanted, stable=is_fenced, marked=is_fenced)
     starts = await target.log_starts(wanted)
     ends = await target.list_offsets(dict.fromkeys(wanted, LATEST), isolation=READ_COMMITTED)
+    inherited = await inherited_of(flow.name, target, [state.pairs[tp.topic] for tp in wanted])
     found: dict[TopicPartition, MirrorPartition] = {}
     for tp in wanted:
         start, end, pair = starts[tp], ends[tp], state.pairs[tp.topic]
@@ -110,7 +113,7 @@ async def survey(
             notes = (*notes, f"{tp} isn't moved to: {why}")
             continue
         found[tp] = (
-            _partition(tp, pair, start, end.offset, runs[tp], positions[tp])
+            _partition(tp, pair, start, end.offset, runs[tp], positions[tp], inherited.get(tp))
             if tp not in turned.partitions
             else _turned_partition(tp, pair, start, end.offset, turned.partitions[tp])
         )
@@ -134,7 +137,13 @@ def _turned_partition(
 
 
 def _partition(
-    tp: TopicPartition, pair: KnownPair, start: int, log_end: int, runs: list[Run], position: object
+    tp: TopicPartition,
+    pair: KnownPair,
+    start: int,
+    log_end: int,
+    runs: list[Run],
+    position: object,
+    inherited: Inherited | None,
 ) -> MirrorPartition:
     reach = reach_of(position if isinstance(position, Position) else None, pair)
     ids = (pair.source_topic_id, pair.target_topic_id)
@@ -149,6 +158,10 @@ def _partition(
         source_next=reach.source_next if reach else None,
         runs=tuple(runs_that_hold(ours)),
         map=PartitionMap(
-            runs, reach, source_topic_id=pair.source_topic_id, target_topic_id=pair.target_topic_id
+            runs,
+            reach,
+            source_topic_id=pair.source_topic_id,
+            target_topic_id=pair.target_topic_id,
+            inherited=inherited,
         ),
     )

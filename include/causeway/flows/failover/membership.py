@@ -22,6 +22,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.group_stamp import stamp_beside
 from causeway.core.group_sync import Committed
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import LowerBound
 from causeway.core.instants import rfc3339
 from causeway.core.mirror_maker_records import Checkpoint
 from causeway.core.ports import Refused
@@ -156,13 +157,16 @@ def _known(partition: MirrorPartition, offset: int, told_by: str) -> LastKnown:
     """`told_by` is empty where the source itself has told it just now."""
     is_live = not told_by
 
-    def at(place: int, *, is_ahead: bool = False, is_older: bool = False) -> LastKnown:
+    def at(
+        place: int, *, is_ahead: bool = False, is_older: bool = False, is_bound: bool = False
+    ) -> LastKnown:
         return LastKnown(
             at=TargetOffset(place),
             is_live=is_live,
             told_by=told_by,
             is_ahead=is_ahead,
             is_older=is_older,
+            is_bound=is_bound,
         )
 
     reach = partition.source_next
@@ -171,6 +175,8 @@ def _known(partition: MirrorPartition, offset: int, told_by: str) -> LastKnown:
     match partition.map.to_target(SourceOffset(offset)):
         case int(place):
             return at(place)
+        case LowerBound(at=place):
+            return at(place, is_bound=True)
         case AheadOfMirror():
             return at(partition.end, is_ahead=True)
         case OlderThanMap() as older if partition.log_start >= older.target_begins:

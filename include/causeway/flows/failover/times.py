@@ -15,6 +15,7 @@ from causeway.core.failover.place import (
     recorded_times,
 )
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import LowerBound
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.translation import AheadOfMirror, OlderThanMap
 from causeway.flows.failover.ground import Ground, MirrorPartition
@@ -141,6 +142,8 @@ def _translated(partition: MirrorPartition, offset: SourceOffset) -> Answer:
             return Answer(at=TargetOffset(at), fell_in_hole=back != offset)
         case AheadOfMirror():
             return Answer(at=partition.end, is_past_end=True, is_not_mirrored=True)
+        case LowerBound(at=at):
+            return Answer(at=TargetOffset(max(at, partition.log_start)), is_bound=True)
         case OlderThanMap():
             return Answer(at=partition.log_start)
         case why:

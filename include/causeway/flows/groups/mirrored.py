@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from causeway.brokers.consumer_groups import Offsets
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
+from causeway.brokers.mirror_maker_topics import read_inherited
 from causeway.brokers.target_log import WireTarget
 from causeway.core.flow_state import KnownPair
 from causeway.core.group_sync import Outcome, TargetRange, Translated, Untranslated
 from causeway.core.group_task import GroupTask
 from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import LowerBound
 from causeway.core.mirror_maker_records import OffsetSync
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import ForeignPosition, Position
@@ -66,6 +68,7 @@ async def read_mirrors(
     runs = await target.map_runs(task.map_topic, lagging) if lagging else {}
     after = await target.positions(task.position_group, lagging, stable=False) if lagging else {}
     positions = {**before, **after}  # the others' are old as well, and no map was read to go with newer ones
+    inherited = await read_inherited(target, task.flow) if task.adopted_at and lagging else {}
     starts = await target.log_starts(targets)
     ends = await target.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
     adopted = dict(task.adopted_at)
@@ -78,7 +81,9 @@ async def read_mirrors(
             found[pair.source] = Untranslated(Outcome.MISSING, f"{pair.target} has no leader")
             continue
         ids = {"source_topic_id": pair.source_topic_id, "target_topic_id": pair.target_topic_id}
-        known = PartitionMap(runs[pair.target], reach, **ids) if pair.target in runs else None
+        known = None
+        if pair.target in runs:
+            known = PartitionMap(runs[pair.target], reach, **ids, inherited=inherited.get(pair.target))
         found[pair.source] = MirrorSeen(pair, position, reach, known, held)
     return found
 
@@ -105,6 +110,8 @@ def _by_map(found: PartitionMap, held: TargetRange, offset: int) -> Translated |
     match found.to_target(SourceOffset(offset)):
         case int(at):
             return Translated(TargetOffset(at))
+        case LowerBound(at):
+            return Translated(TargetOffset(at), is_lower_bound=True)
         case AheadOfMirror(source_next, target_next):
             return Translated(target_next, ahead_by=max(offset - source_next, 0))
         case OlderThanMap() as older if 0 < held.log_start >= older.target_begins:

@@ -22,6 +22,7 @@ from causeway.core.group_sync import (
     GroupPlace,
     Outcome,
     SyncRules,
+    Translated,
     Untranslated,
     Verdict,
     judge_place,
@@ -130,6 +131,7 @@ class _Work:
             else:
                 target, readable, translation = tp, NOTHING, mirror
             last = checkpoints.get(target)
+            translation = _nearer(translation, last, committed.offset)
             place = GroupPlace(
                 group=group,
                 source=tp,
@@ -220,6 +222,16 @@ class _Work:
             and last.get(tp) != sync
         ]
         return await self._target.append_many(topic, map(encode_offset_sync, news))
+
+
+def _nearer(
+    found: Translated | Untranslated, last: Checkpoint | None, offset: int
+) -> Translated | Untranslated:
+    """Of two lower bounds the greater: MirrorMaker 2's checkpoint was made of syncs that are gone."""
+    if last is None or not isinstance(found, Translated) or not found.is_lower_bound:
+        return found
+    is_nearer = last.source_next <= offset and last.target_next > found.at
+    return replace(found, at=last.target_next) if is_nearer else found
 
 
 def _after_commit(

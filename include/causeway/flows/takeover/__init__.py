@@ -1,0 +1,1 @@
+"""Taking a mirror over from MirrorMaker 2."""

@@ -1,0 +1,191 @@
+"""What MirrorMaker 2 has left behind: position, offset syncs, mirrors; and whether it still works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from causeway.brokers.inspection import group_state
+from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
+from causeway.brokers.mirror_maker_topics import (
+    all_offset_syncs,
+    committed_by_mirror_maker,
+    offsets_partitions,
+)
+from causeway.brokers.topic_reader import WireTopicReader
+from causeway.brokers.wire import TopicMetadata
+from causeway.core.errors import FlowHeld
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import Pair, TopicPartition
+from causeway.core.mirror_maker_records import OffsetSync
+from causeway.core.naming import is_internal
+from causeway.core.ports import LogEnd, Refused, Unreachable
+from causeway.core.position import Position
+from causeway.core.takeover import Extent, MirrorMakerPlaces
+from causeway.core.topics import is_wanted
+from causeway.flows.clusters import Clusters
+
+_GONE = frozenset({"Empty", "Dead"})
+Ends = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One pair of partitions that MirrorMaker 2 may have mirrored."""
+
+    pair: Pair
+    committed: int | None
+    syncs: tuple[OffsetSync, ...]
+    extent: Extent
+    source_stable: int
+    """In front of it no transaction of the source is open."""
+    target_stable: int
+    own: Literal["stands", "lost", "other topics", None]
+    """What the flow knows of it itself: a position, or that it had one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    candidates: tuple[Candidate, ...]
+    ends: Ends
+    """Of everything that MirrorMaker 2 writes there: they must not move."""
+    left_out: tuple[str, ...]
+    """Source topics that MirrorMaker 2 has mirrored, and the flow doesn't."""
+
+
+async def refuse_living(clusters: Clusters, places: MirrorMakerPlaces) -> None:
+    """:raises FlowHeld: a worker of MirrorMaker 2 is a member of its group."""
+    state = await group_state(clusters.target.wire, places.group)
+    if state not in _GONE:
+        raise FlowHeld(
+            f"MirrorMaker 2, group {places.group} of {clusters.target.wire.endpoint}",
+            value=state,
+            rule="has a worker that is at work",
+            remedy="stop MirrorMaker 2, and run this again; of one that was killed the group knows in 10 s",
+        )
+
+
+async def refuse_growth(clusters: Clusters, places: MirrorMakerPlaces, before: Ends) -> None:
+    """:raises FlowHeld: something of what MirrorMaker 2 writes has grown."""
+    now = await _ends(clusters.target, list(before), READ_UNCOMMITTED)
+    for tp, end in before.items():
+        if now[tp] != end:
+            raise FlowHeld(
+                f"{tp} of {clusters.target.wire.endpoint}",
+                value=now[tp],
+                rule=f"ended at {end} a moment ago: MirrorMaker 2 still writes, or somebody else does",
+                remedy="stop it, and run this again",
+            )
+    await refuse_living(clusters, places)
+
+
+async def survey(flow: Flow, places: MirrorMakerPlaces, clusters: Clusters, state: FlowState) -> Ground:
+    """:raises NotAuthorized: something of it may not be read; that must not look like nothing."""
+    await refuse_living(clusters, places)
+    committed = await committed_by_mirror_maker(clusters.target, places, flow.source)
+    pairs = await _pairs(flow, clusters)
+    mirrored = {pair.source.topic for pair in pairs}
+    where = WireTopicReader(clusters.source.wire) if places.syncs_on_source else clusters.target
+    syncs = await all_offset_syncs(where, places.syncs_topic, mirrored)
+    targets = [pair.target for pair in pairs]
+    own = await _own(flow, clusters, state, pairs)
+    target_ends = await _ends(clusters.target, targets, READ_UNCOMMITTED)
+    target_stables = await _ends(clusters.target, targets, READ_COMMITTED)
+    target_starts = await _starts(clusters.target, targets)
+    sources = [pair.source for pair in pairs]
+    source_ends = await _ends(clusters.source, sources, READ_UNCOMMITTED)
+    source_stables = await _ends(clusters.source, sources, READ_COMMITTED)
+    source_starts = await _starts(clusters.source, sources)
+    candidates = tuple(
+        Candidate(
+            pair=pair,
+            committed=committed.get(pair.source),
+            syncs=tuple(syncs.get(pair.source, ())),
+            extent=Extent(
+                source_start=source_starts[pair.source],
+                source_end=(source_stables if places.is_isolated else source_ends)[pair.source],
+                target_start=target_starts[pair.target],
+                target_end=target_ends[pair.target],
+            ),
+            source_stable=source_stables[pair.source],
+            target_stable=target_stables[pair.target],
+            own=own[pair.target],
+        )
+        for pair in pairs
+    )
+    watched = await offsets_partitions(clusters.target, places)
+    return Ground(
+        candidates=candidates,
+        ends=target_ends | await _ends(clusters.target, watched, READ_UNCOMMITTED),
+        left_out=tuple(sorted({tp.topic for tp in committed} - mirrored)),
+    )
+
+
+async def _pairs(flow: Flow, clusters: Clusters) -> list[Pair]:
+    """What the flow mirrors, and has a mirror already, whoever made it."""
+    here = await clusters.source.wire.topics(None)
+    there = await clusters.target.wire.topics(None)
+    pairs: list[Pair] = []
+    for name, topic in sorted(here.items()):
+        mirror = there.get(flow.naming.target_topic(name)) if _crosses(flow, topic) else None
+        if mirror is None or topic.error or mirror.error:
+            continue
+        pairs += [
+            Pair(
+                source=TopicPartition(name, number),
+                target=TopicPartition(mirror.name, number),
+                source_topic_id=topic.topic_id,
+                target_topic_id=mirror.topic_id,
+            )
+            for number in sorted(topic.leaders.keys() & mirror.leaders.keys())
+        ]
+    return pairs
+
+
+def _crosses(flow: Flow, topic: TopicMetadata) -> bool:
+    return (
+        is_wanted(flow, topic.name)
+        and not topic.is_internal
+        and not is_internal(topic.name)
+        and flow.naming.covers(topic.name)
+        and not flow.naming.comes_from(topic.name, flow.target)
+    )
+
+
+async def _own(
+    flow: Flow, clusters: Clusters, state: FlowState, pairs: Sequence[Pair]
+) -> Mapping[TopicPartition, Literal["stands", "lost", "other topics", None]]:
+    """A pair that was adopted and has no position is a takeover that was broken off: it is done again."""
+    targets = [pair.target for pair in pairs]
+    positions = await clusters.target.positions(flow.group, targets, stable=True) if targets else {}
+    found: dict[TopicPartition, Literal["stands", "lost", "other topics", None]] = {}
+    for pair in pairs:
+        ids, position = (pair.source_topic_id, pair.target_topic_id), positions[pair.target]
+        known = state.pairs.get(pair.target.topic)
+        found[pair.target] = None
+        if isinstance(position, Position):
+            is_it = (position.source_topic_id, position.target_topic_id) == ids
+            found[pair.target] = "stands" if is_it else "other topics"
+        elif known is not None and known.ids == ids and known.adopted_at < 0:
+            found[pair.target] = "lost" if pair.target.partition < known.partitions else None
+    return found
+
+
+async def _starts(cluster: WireLogReader, partitions: Sequence[TopicPartition]) -> Ends:
+    found = await cluster.log_starts(partitions) if partitions else {}
+    return {tp: _known(tp, start) for tp, start in found.items()}
+
+
+async def _ends(cluster: WireLogReader, partitions: Sequence[TopicPartition], isolation: int) -> Ends:
+    if not partitions:
+        return {}
+    found = await cluster.list_offsets(dict.fromkeys(partitions, LATEST), isolation=isolation)
+    return {tp: _known(tp, end) for tp, end in found.items()}
+
+
+def _known(tp: TopicPartition, answer: int | LogEnd | Refused) -> int:
+    if isinstance(answer, Refused):
+        raise Unreachable(f"offsets of {tp}: {answer}")
+    return answer if isinstance(answer, int) else answer.offset

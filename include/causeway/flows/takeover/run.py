@@ -1,0 +1,263 @@
+"""Take a flow over from MirrorMaker 2: find where each mirror stands, then set the positions behind a fence.
+
+    is it stopped -> what it left behind -> compare -> has nothing moved -> fence, claim
+    -> keep its offset syncs, remember the pairs, commit the positions
+
+What can't be proved is left without a position, with the way out; the others go on. Said again, it does what
+is still to be done: a partition that has a position of ours is left as it is.
+
+Invariants
+    A. Nothing is written before everything has been compared, and a position only if its target still ends
+       where it did.
+    B. MirrorMaker 2 was seen stopped before and behind the comparison. If it is started later, its records
+       are foreign data, and their partitions park.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from causeway.brokers.admin import ClusterAdmin
+from causeway.brokers.record_reader import RecordReader
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.inherited import Inherited, inherited_record, inherited_topic_of, points_of
+from causeway.core.ports import LogEnd
+from causeway.core.remedies import adopt_remedy, reconcile_remedy, restart_remedy
+from causeway.core.takeover import MirrorMakerPlaces, Unproved
+from causeway.flows.adopt import remember_pair
+from causeway.flows.by_hand import (
+    Beginning,
+    Reason,
+    at_both_clusters,
+    commit_beginnings,
+    enter_beginnings,
+    fenced,
+    refuse_leading_back,
+)
+from causeway.flows.clusters import Clusters
+from causeway.flows.internal_topics import create_missing_topics, inherited_topic
+from causeway.flows.planning import resolve_start
+from causeway.flows.takeover.ground import Candidate, Ground, refuse_growth, survey
+from causeway.flows.takeover.proof import Place, Proof
+
+Say = Callable[[str], None]
+_WATCHED_SECONDS = 3.0
+_SAY_SECONDS = 2.0
+
+
+class Taken(StrEnum):
+    ADOPTED = "adopted"
+    BEGINS = "begins"
+    """Nothing was mirrored yet: by the flow's start rule."""
+    STANDS = "stands"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTaken:
+    candidate: Candidate
+    outcome: Taken
+    source_next: int = -1
+    place: Place | None = None
+    why: str = ""
+    """Of a refusal, with the way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver:
+    flow: str
+    partitions: tuple[PartitionTaken, ...]
+    left_out: tuple[str, ...]
+    """Topics that MirrorMaker 2 has mirrored and the flow doesn't select."""
+    generation: int = -1
+    """-1: nothing was written."""
+
+    def of(self, outcome: str) -> list[PartitionTaken]:
+        return [each for each in self.partitions if each.outcome == outcome]
+
+
+def take_over(
+    flow: Flow,
+    places: MirrorMakerPlaces,
+    source: ClusterEndpoint,
+    target: ClusterEndpoint,
+    reason: Reason,
+    say: Say,
+    *,
+    dry_run: bool = False,
+) -> TakenOver:
+    """:raises FlowHeld: MirrorMaker 2 works. | :raises BadInput: its mirrors aren't the source's records."""
+    if places.altering:
+        raise BadInput(
+            places.altering,
+            rule="changes records on their way: MirrorMaker 2's mirrors aren't the source's records",
+            remedy="let Causeway make mirrors of its own, or adopt each partition by hand",
+        )
+    with at_both_clusters(flow, source, target, f"takeover of {flow.name}") as (clusters, state):
+        work = _Work(flow, places, clusters, target, state)
+        ground = work.look()
+        found = work.prove(ground, source, say)
+        work.watch(ground)
+        generation = work.write(found, reason, dry_run=dry_run)
+        return TakenOver(
+            flow=flow.name, partitions=tuple(found), left_out=ground.left_out, generation=generation
+        )
+
+
+@dataclass
+class _Work:
+    flow: Flow
+    places: MirrorMakerPlaces
+    clusters: Clusters
+    target: ClusterEndpoint
+    state: FlowState
+    began: float = field(init=False)
+
+    def look(self) -> Ground:
+        self.began = self.clusters.network.monotonic()
+        return self.clusters.network.run(lambda: survey(self.flow, self.places, self.clusters, self.state))
+
+    def prove(self, ground: Ground, source: ClusterEndpoint, say: Say) -> list[PartitionTaken]:
+        with (
+            RecordReader(source, as_mirrored=True, is_isolated=self.places.is_isolated) as here,
+            RecordReader(self.target) as there,
+        ):
+            proof, found, clock = Proof(here, there), list[PartitionTaken](), self.clusters.network
+            said_at = clock.monotonic()
+            for number, candidate in enumerate(ground.candidates):
+                found.append(self._judge(candidate, proof))
+                if clock.monotonic() - said_at > _SAY_SECONDS:
+                    said_at = clock.monotonic()
+                    say(f"{self.flow.name}: compared {number + 1:,} of {len(ground.candidates):,} partitions")
+        starts = self._starts([each for each in found if each.outcome is Taken.BEGINS])
+        return [
+            each
+            if each.outcome is not Taken.BEGINS
+            else PartitionTaken(
+                candidate=each.candidate,
+                outcome=Taken.BEGINS,
+                source_next=starts.get(each.candidate.pair.source, each.candidate.extent.source_start),
+            )
+            for each in found
+        ]
+
+    def _judge(self, candidate: Candidate, proof: Proof) -> PartitionTaken:
+        name, source = self.flow.name, candidate.pair.source
+        if candidate.own == "stands":
+            return PartitionTaken(candidate=candidate, outcome=Taken.STANDS)
+        if candidate.own == "lost":
+            return _refused(candidate, f"{name} had begun with it itself; {reconcile_remedy(name, source)}")
+        if candidate.own == "other topics":
+            why = f"{name} has mirrored a topic of that name that is gone"
+            return _refused(candidate, f"{why}; {restart_remedy(name, source.topic)}")
+        try:
+            place = proof.find(candidate)
+        except Unproved as cause:
+            said = "no offset" if candidate.committed is None else f"offset {candidate.committed}"
+            why = f"{cause} (MirrorMaker 2 had committed {said}); {adopt_remedy(name, source)}"
+            return _refused(candidate, why)
+        if place is None:
+            return PartitionTaken(candidate=candidate, outcome=Taken.BEGINS)
+        return PartitionTaken(
+            candidate=candidate, outcome=Taken.ADOPTED, source_next=place.source_next, place=place
+        )
+
+    def _starts(self, fresh: Sequence[PartitionTaken]) -> Mapping[TopicPartition, int]:
+        ends = {each.candidate.pair.source: LogEnd(each.candidate.source_stable, -1) for each in fresh}
+        found = self.clusters.network.run(
+            lambda: resolve_start(self.flow, self.clusters.source, list(ends), dict(ends))
+        )
+        return {tp: int(start.offset) for tp, start in found.items()}
+
+    def watch(self, ground: Ground) -> None:
+        """MirrorMaker 2 on a quiet source writes little: give it a moment to show itself."""
+        network = self.clusters.network
+        left = _WATCHED_SECONDS - (network.monotonic() - self.began)
+        if left > 0:
+            network.run(lambda: network.sleep(left))
+        network.run(lambda: refuse_growth(self.clusters, self.places, ground.ends))
+
+    def write(self, found: Sequence[PartitionTaken], reason: Reason, *, dry_run: bool) -> int:
+        topics = _by_proved_topic(found)
+        beginnings = {topic: [_beginning(each) for each in members] for topic, members in topics.items()}
+        network = self.clusters.network
+        network.run(lambda: self._refuse_circles(beginnings.values()))
+        if dry_run or not topics:
+            return -1
+        with fenced(self.flow, self.clusters, self.target, reason) as generation:
+            self._keep(topics)
+            network.run(lambda: self._commit_all(beginnings, found, reason, generation))
+        return generation
+
+    async def _refuse_circles(self, topics: Iterable[Sequence[Beginning]]) -> None:
+        for members in topics:
+            await refuse_leading_back(self.flow, self.clusters, members)
+
+    def _keep(self, topics: Mapping[str, Sequence[PartitionTaken]]) -> None:
+        """The offset syncs, before there is a position that stands on them."""
+        network, target = self.clusters.network, self.clusters.target
+        existing = frozenset(network.run(lambda: target.wire.topics(None)))
+        create_missing_topics((inherited_topic(self.flow),), ClusterAdmin(self.target), existing)
+        records = [
+            inherited_record(each.candidate.pair.target, _inherited(each, each.place))
+            for members in topics.values()
+            for each in members
+            if each.place is not None
+        ]
+        network.run(lambda: target.append_many(inherited_topic_of(self.flow.name), records))
+
+    async def _commit_all(
+        self,
+        topics: Mapping[str, Sequence[Beginning]],
+        found: Sequence[PartitionTaken],
+        reason: Reason,
+        generation: Generation,
+    ) -> None:
+        """Broken off in front of its positions, a topic is parked by a run; said again, it is done."""
+        flow, clusters = self.flow, self.clusters
+        mirrors = [each.candidate.pair.target for each in found]
+        for topic, members in topics.items():
+            count = 1 + max(mirror.partition for mirror in mirrors if mirror.topic == topic)
+            pair = members[0].pair
+            await remember_pair(flow, clusters, self.state, pair, generation, partitions=count)
+            ends = await commit_beginnings(flow, clusters, members, generation)
+            await enter_beginnings(flow, clusters, "import-mm2", members, ends, reason, generation)
+
+
+def _by_proved_topic(found: Sequence[PartitionTaken]) -> dict[str, list[PartitionTaken]]:
+    """What is to be set. Topics of which nothing is proved stay as if nobody had looked."""
+    proved = {each.candidate.pair.target.topic for each in found if each.outcome is Taken.ADOPTED}
+    topics: dict[str, list[PartitionTaken]] = {}
+    for each in found:
+        topic = each.candidate.pair.target.topic
+        if each.outcome in (Taken.ADOPTED, Taken.BEGINS) and topic in proved:
+            topics.setdefault(topic, []).append(each)
+    return topics
+
+
+def _beginning(taken: PartitionTaken) -> Beginning:
+    candidate = taken.candidate
+    return Beginning(
+        pair=candidate.pair, source_next=taken.source_next, target_end=candidate.extent.target_end
+    )
+
+
+def _inherited(taken: PartitionTaken, place: Place) -> Inherited:
+    candidate = taken.candidate
+    return Inherited(
+        source_topic_id=candidate.pair.source_topic_id,
+        target_topic_id=candidate.pair.target_topic_id,
+        source_next=SourceOffset(taken.source_next),
+        target_next=TargetOffset(candidate.extent.target_end),
+        points=points_of(candidate.syncs, place.last),
+    )
+
+
+def _refused(candidate: Candidate, why: str) -> PartitionTaken:
+    return PartitionTaken(candidate=candidate, outcome=Taken.REFUSED, why=why)
