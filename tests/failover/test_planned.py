@@ -13,6 +13,7 @@ from causeway.core.errors import BadInput, FlowFenced, StalePlan
 from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.flows.failover import apply, steps
+from causeway.flows.failover import planned as switch
 from causeway.flows.look import look_at_flow
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
@@ -133,13 +134,13 @@ def test_what_stands_still_is_refused_with_its_lag(alive: FailoverStage) -> None
 def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
     alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = apply.drain
+    real = switch.drain
 
     def and_then_somebody_writes(*arguments: Any, **named: Any) -> None:
         real(*arguments, **named)
         alive.write([BASE_MS])
 
-    monkeypatch.setattr(apply, "drain", and_then_somebody_writes)
+    monkeypatch.setattr(switch, "drain", and_then_somebody_writes)
     with pytest.raises(StalePlan, match=f"{alive.stem}-0 ends at {RECORDS + LEFT + 1}"):
         alive.fail_over(planned(alive))
     assert fence_of(alive) is None
@@ -163,7 +164,7 @@ def _dies_after(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 STEPS = [
-    (apply, "drain"),
+    (switch, "drain"),
     (steps, "create_journal"),
     (steps, "write_journal"),
     (apply, "close_flow"),
