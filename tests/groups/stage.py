@@ -16,6 +16,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.group_report import GroupsReport
 from causeway.core.group_sync import Committed, Outcome, Verdict
 from causeway.core.identity import TopicPartition as Place
+from causeway.core.ports import Refused
 from causeway.flows.groups.run import sync_groups
 from causeway.lab.clients import admin_client, wait_for_leaders
 from causeway.lab.cluster import LabCluster
@@ -157,6 +158,24 @@ def committed(cluster: LabCluster, group: str) -> Offsets:
         for tp in answer.result(_SECONDS).topic_partitions
         if tp.offset >= 0
     }
+
+
+def words_of(cluster: LabCluster, group: str, place: tuple[str, int]) -> str:
+    """A commit's metadata, by the wire: confluent-kafka reads on into memory behind its end."""
+    network = Network()
+    wire = Wire(cluster.endpoint(), network)
+
+    async def work() -> str:
+        await wire.connect()
+        found = (await ConsumerGroups(wire).committed([group]))[group]
+        assert not isinstance(found, Refused), found
+        return found[Place(*place)].metadata
+
+    try:
+        return str(network.run(work))
+    finally:
+        wire.disconnect()
+        network.close()
 
 
 def consume(cluster: LabCluster, topic: str, group: str, count: int, *, reset: str) -> list[Record]:

@@ -220,7 +220,7 @@ def test_retention_that_passes_the_position_inside_a_run(sf: LabCluster, nyc: La
     assert shown(nyc, f"sf.{topic}") == mirrored
     runs.before_round = lambda _: None
     for first, end in ((5, 11), (5, 13), (4, 12), (6, 12), (0, 25)):
-        with pytest.raises(BadInput, match="must repeat the gap that is seen, 5 to 12") as refused:
+        with pytest.raises(BadInput, match="must be the gap that is seen, offsets 5 to 11") as refused:
             accept_gap(flow, sf.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), first, end, WHY)
         assert f"accept-gap inside_{name} {topic} 0 5 12 " in refused.value.remedy
     assert not look_at_flow(flow, runs.source, runs.target).state.gaps

@@ -231,7 +231,7 @@ class TestProbe:
     def test_a_peer_that_says_nothing(self, sf: LabCluster, deaf_port: int) -> None:
         error = self.refusal(sf.endpoint(), bootstrap_servers=f"127.0.0.1:{deaf_port}")
         assert type(error) is ClusterUnreachable
-        assert f"127.0.0.1:{deaf_port} gives no answer" in error.rule
+        assert f"127.0.0.1:{deaf_port} takes connections and then says nothing" in error.rule
 
     @pytest.mark.parametrize(
         "servers", ["", "host:70000", "host:0", "http://host:9092/x", "a:1,,b:2", "::1:9092"]

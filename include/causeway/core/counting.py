@@ -1,4 +1,7 @@
-"""Numbers with their nouns."""
+"""Numbers in words.
+
+Imports nothing: DAG files are parsed with it.
+"""
 
 from __future__ import annotations
 
@@ -6,3 +9,8 @@ from __future__ import annotations
 def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 partition`, `2 partitions`, `1,200 records`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def outcome_in_words(outcome: str, parked: int) -> str:
+    """A run that leaves partitions standing isn't simply caught up."""
+    return f"{outcome} but for {counted(parked, 'parked partition')}" if parked else outcome

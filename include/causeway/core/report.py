@@ -11,17 +11,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from causeway.core.counting import counted
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import LaneResult, Parked, PartitionRow
 
 REPORT_VERSION = 1
 RunOutcome = Literal["caught up", "time over", "interrupted", "superseded", "fenced", "failed"]
-
-
-def outcome_in_words(outcome: str, parked: int) -> str:
-    """A run that leaves partitions standing isn't simply caught up."""
-    return f"{outcome} but for {counted(parked, 'parked partition')}" if parked else outcome
 
 
 @dataclass(slots=True, kw_only=True)

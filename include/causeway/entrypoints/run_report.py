@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from causeway.core.counting import counted
+from causeway.core.counting import counted, outcome_in_words
 from causeway.core.errors import BadInput
-from causeway.core.report import outcome_in_words
 from causeway.entrypoints.tables import table
 
 Report = Mapping[str, Any]

@@ -24,11 +24,11 @@ from pyspark import SparkContext
 from causeway.config.connections import resolve_endpoint
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
-from causeway.core.counting import counted
+from causeway.core.counting import counted, outcome_in_words
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError
 from causeway.core.lane_task import LaneResult, LaneTask
-from causeway.core.report import RunReport, outcome_in_words
+from causeway.core.report import RunReport
 from causeway.flows.copy import Carry, RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
 from causeway.flows.report_files import write_report_file
