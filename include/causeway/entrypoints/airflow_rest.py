@@ -17,7 +17,7 @@ from causeway.entrypoints.airflow_home import ADMIN, AirflowHome
 _ANSWER_SECONDS = 30
 _PATIENCE_SECONDS = 60
 _SERVER_ERROR = 500
-_AS_A_PERSON_READS_SECONDS = 5
+_AS_A_PERSON_READS_SECONDS = 20
 
 
 class AirflowRefused(CausewayError):
@@ -94,7 +94,10 @@ class AirflowRest:
         return found
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Not at once: Airflow 3.3.2 fails a task that is answered before its scheduler saw that it waits."""
+        """Not at once: Airflow 3.3.2 fails a task that is answered before its scheduler saw that it waits.
+
+        An idle scheduler looks at its executor every six seconds or so; five were too few.
+        """
         time.sleep(_AS_A_PERSON_READS_SECONDS)
         body = {"chosen_options": [option], "params_input": {}}
         self._call("PATCH", _question(dag_id, run_id, task_id), body)
