@@ -18,6 +18,7 @@ from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
 from causeway.core.errors import BadInput
 from causeway.entrypoints import airflow_failback as tasks
+from causeway.entrypoints.airflow_approval import APPROVE
 from causeway.entrypoints.failback_ways import flow_back
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -44,7 +45,7 @@ def failback_dag(deployment: Deployment, name: str) -> DAG:
         looked = task(task_id=tasks.LOOK, **retried)(tasks.look_at_failback)(**of_flow)
         asked = task.branch(task_id="ask")(tasks.next_step)()
         approve = ApprovalOperator(
-            task_id=tasks.APPROVE,
+            task_id=APPROVE,
             subject=f"Fail {name} back to {flow.source}?",
             body=f"{{{{ ti.xcom_pull(task_ids='{tasks.LOOK}')['body'] }}}}",
             response_timeout=_WAITS,

@@ -21,6 +21,7 @@ from airflow.sdk import DAG, get_parsing_context, task
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
 from causeway.entrypoints import airflow_failover as tasks
+from causeway.entrypoints.airflow_approval import APPROVE
 from causeway.entrypoints.airflow_failover_form import failover_form
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -56,7 +57,7 @@ def failover_dag(deployment: Deployment, name: str) -> DAG:
             **of_flow, planned=plan
         )
         approve = ApprovalOperator(
-            task_id=tasks.APPROVE,
+            task_id=APPROVE,
             subject=f"Fail {name} over to {flow.target}?",
             body=f"{{{{ ti.xcom_pull(task_ids='{tasks.ESTIMATE}', key='{tasks.BODY}') }}}}",
             response_timeout=_WAITS,

@@ -82,10 +82,10 @@ def test_without_a_yes_nothing_is_applied(monkeypatch: pytest.MonkeyPatch) -> No
 
     from airflow.sdk.exceptions import AirflowFailException
 
-    from causeway.entrypoints import airflow_failback
+    from causeway.entrypoints import airflow_approval, airflow_failback
 
     nobody = {"ti": SimpleNamespace(xcom_pull=lambda **_: None)}
-    monkeypatch.setattr(airflow_failback, "get_current_context", lambda: nobody)
+    monkeypatch.setattr(airflow_approval, "get_current_context", lambda: nobody)
     for answers in ({"dry_run": True, "approve": "auto"}, {"dry_run": False, "approve": "ask"}):
         with pytest.raises(AirflowFailException):
             airflow_failback.apply_failback("f", "no file", {"plan": ""}, {"step": "resume", **answers})

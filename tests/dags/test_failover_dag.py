@@ -103,11 +103,11 @@ def test_no_snapshot_is_taken_that_nobody_said_yes_to(
     """Whatever was cleared or marked on the page: no cluster is asked for that."""
     from airflow.sdk.exceptions import AirflowFailException
 
-    from causeway.entrypoints import airflow_failover
+    from causeway.entrypoints import airflow_approval, airflow_failover
 
     told = None if chosen is None else {"chosen_options": chosen}
     context = {"ti": SimpleNamespace(xcom_pull=lambda **_: told)}
-    monkeypatch.setattr(airflow_failover, "get_current_context", lambda: context)
+    monkeypatch.setattr(airflow_approval, "get_current_context", lambda: context)
     with pytest.raises(AirflowFailException):
         airflow_failover.take_snapshot("sf_to_nyc", "no file", answers)
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, get_current_context
-from airflow.sdk.exceptions import AirflowFailException
 
 from causeway.config.load import load_flows
+from causeway.entrypoints.airflow_approval import APPROVE, approval_form, refuse_unapproved
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from causeway.flows.failback.back import Ways
 
 log = logging.getLogger("causeway")
-LOOK, APPROVE, APPLY = "look", "approve", "apply"
+LOOK, APPLY = "look", "apply"
 HOME = "home"
-_APPROVED = "Approve"
 _MOST_CHARACTERS = 20_000
 
 
@@ -37,16 +36,7 @@ def failback_form() -> dict[str, Param]:
             description="resume: the old primary is back; keep what never crossed, and lead back what was "
             "written since. home: the writers have stopped; move the groups home, and mirror forward again",
         ),
-        "approve": Param(
-            "ask",
-            type="string",
-            enum=["ask", "auto"],
-            title="Approval",
-            description="ask: somebody reads the price and approves. auto: for automation",
-        ),
-        "dry_run": Param(
-            default=False, type="boolean", title="Dry run", description="The price only; writes nothing"
-        ),
+        **approval_form("price"),
     }
 
 
@@ -72,7 +62,7 @@ def apply_failback(
     flow: str, flows_file: str, looked: Mapping[str, Any], params: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Cleared and run again it goes on, or finds that all is done."""
-    _refuse_unapproved(params)
+    refuse_unapproved(params, "price")
     with failing_as_airflow_does():
         ways, selection = _opened(flow, flows_file)
         if params["step"] == HOME:
@@ -120,16 +110,6 @@ def _go_home(ways: Ways, selection: FlowGroups, plan: str) -> dict[str, Any]:
     log.info("%s: all is home", ways.forward.name)
     verified = {} if done.moved is None else done.moved.verified.as_dict()
     return {"run": done.run.run, "was_done": done.moved is None, **verified}
-
-
-def _refuse_unapproved(params: Mapping[str, Any]) -> None:
-    if params["dry_run"]:
-        raise AirflowFailException("this run was triggered as a dry run: trigger another one")
-    if params["approve"] == "auto":
-        return
-    answer = get_current_context()["ti"].xcom_pull(task_ids=APPROVE) or {}
-    if answer.get("chosen_options") != [_APPROVED]:
-        raise AirflowFailException("nobody has approved this run's price: clear `approve`, and answer it")
 
 
 def _opened(flow: str, flows_file: str) -> tuple[Ways, FlowGroups]:

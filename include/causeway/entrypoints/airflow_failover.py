@@ -22,6 +22,7 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from causeway.config.load import load_flows
+from causeway.entrypoints.airflow_approval import APPROVE, refuse_unapproved
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 from causeway.entrypoints.run_report import report_path
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
     from causeway.core.group_filter import FlowGroups
 
 log = logging.getLogger("causeway")
-PLAN, ESTIMATE, APPROVE, SNAPSHOT, FENCE, APPLY = "plan", "estimate", "approve", "snapshot", "fence", "apply"
+PLAN, ESTIMATE, SNAPSHOT, FENCE, APPLY = "plan", "estimate", "snapshot", "fence", "apply"
 BODY = "body"
 """XCom of `estimate`: what whoever approves reads."""
-_APPROVED = "Approve"
 _FIELDS = {"at": "timestamp"}
 """Of the form, where they aren't called as the command line's options."""
 Facts = dict[str, Any]
@@ -110,7 +110,7 @@ def take_snapshot(flow: str, flows_file: str, params: Mapping[str, Any]) -> Fact
     """Nothing is written before somebody has said yes, whatever was cleared or marked on the page."""
     from causeway.flows.failover import stepwise
 
-    _refuse_unapproved(params)
+    refuse_unapproved(params, "sheet")
     agreed = get_current_context()["ti"].xcom_pull(task_ids=ESTIMATE, key=PLAN)
     with failing_as_airflow_does():
         on = _opened(flow, flows_file)
@@ -180,16 +180,6 @@ def report_failover(flow: str, flows_file: str, kept: Facts, applied: Facts, ver
     if left:
         raise AirflowFailException(f"{len(left)} left alone, the others are moved: {'; '.join(left[:5])}")
     return {**kept, **verified, "committed": applied["committed"], "seconds": seconds}
-
-
-def _refuse_unapproved(params: Mapping[str, Any]) -> None:
-    if params["dry_run"]:
-        raise AirflowFailException("this run was triggered as a dry run: trigger another one")
-    if params["approve"] == "auto":
-        return
-    answer = get_current_context()["ti"].xcom_pull(task_ids=APPROVE) or {}
-    if answer.get("chosen_options") != [_APPROVED]:
-        raise AirflowFailException("nobody has approved this run's sheet: clear `approve`, and answer it")
 
 
 def _opened(flow: str, flows_file: str) -> _Opened:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import Param
 
+from causeway.entrypoints.airflow_approval import approval_form
+
 
 def failover_form() -> dict[str, Param]:
     """Typed: Airflow refuses other answers before there is a run. What they mean is checked by `plan`."""
@@ -39,16 +41,7 @@ def failover_form() -> dict[str, Param]:
             title="Clamp to the oldest record",
             description="Where retention took the records of that moment",
         ),
-        "approve": Param(
-            "ask",
-            type="string",
-            enum=["ask", "auto"],
-            title="Approval",
-            description="ask: somebody reads the sheet and approves. auto: for automation",
-        ),
-        "dry_run": Param(
-            default=False, type="boolean", title="Dry run", description="The sheet only; writes nothing"
-        ),
+        **approval_form("sheet"),
     }
 
 
