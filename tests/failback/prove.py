@@ -1,4 +1,4 @@
-"""Ten random failbacks with names that stay and ten with prefixes, held against what readers see."""
+"""Ten random failbacks with names that stay, ten with prefixes, ten rebuilds, held against what was read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
+from tests.failback.rebuilding import RebuildVerdict, play_rebuild
 from tests.failback.stage import FailbackStage
 from tests.failback.trials import Verdict, play
 
@@ -27,13 +28,16 @@ def prove(folder: Path, seed: int, say: Say) -> str:
             keeps: [_trial(*clusters, seed + number, say, keeps_names=keeps) for number in range(TRIALS)]
             for keeps in (True, False)
         }
+        rebuilt = [_rebuild(*clusters, seed + number, say) for number in range(TRIALS)]
     finally:
         for cluster in clusters:
             cluster.stop()
-    failed = [verdict.seed for of_kind in verdicts.values() for verdict in of_kind if verdict.wrong]
+    failed = [
+        verdict.seed for of_kind in (*verdicts.values(), rebuilt) for verdict in of_kind if verdict.wrong
+    ]
     if failed:
         raise TrialsFailed(f"seeds {failed} of the random failbacks")
-    return _section(verdicts[True], verdicts[False])
+    return _section(verdicts[True], verdicts[False]) + _rebuild_section(rebuilt)
 
 
 def _trial(old: LabCluster, new: LabCluster, seed: int, say: Say, *, keeps_names: bool) -> Verdict:
@@ -47,6 +51,28 @@ def _trial(old: LabCluster, new: LabCluster, seed: int, say: Say, *, keeps_names
         say(f"seed {seed}, {names}: {line}")
     say(f"failback {names} {seed}: {verdict.records} records, {verdict.tail} of them never crossed")
     return verdict
+
+
+def _rebuild(old: LabCluster, new: LabCluster, seed: int, say: Say) -> RebuildVerdict:
+    stage = FailbackStage(old, new, f"rebuild-{seed}", keeps_names=True)
+    try:
+        verdict = play_rebuild(stage, seed)
+    finally:
+        stage.close()
+    for line in verdict.wrong:
+        say(f"seed {seed}, rebuild: {line}")
+    say(f"rebuild {seed}: {verdict.records} records on both sides, {verdict.tail} in exports")
+    return verdict
+
+
+def _rebuild_section(verdicts: list[RebuildVerdict]) -> str:
+    return f"""
+Failover, traffic, `failback --rebuild`, traffic, `--home`, traffic, a planned failover, and all of it again;
+{len(verdicts)} times with names that stay (seeds {verdicts[0].seed} to {verdicts[-1].seed}). Each time the
+old primary's logs were empty, and each price was what then was deleted, exported and copied anew. At the end
+readers of both clusters saw the same {sum(v.records for v in verdicts):,} records, each once, in order, with
+keys, headers and times, and {sum(v.tail for v in verdicts):,} divergent ones in exports and nowhere else.
+"""
 
 
 def _section(identity: list[Verdict], prefix: list[Verdict]) -> str:

@@ -8,15 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec
 
 from causeway.core.failback.plan import FailbackPlan, Way
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming, PrefixNaming
-from causeway.flows.failback.back import FailedBack, Operator, Ways, fail_back
+from causeway.flows.failback.back import FailedBack, Operator, fail_back, look_before_failback
 from causeway.flows.failback.home import CameHome, come_home
+from causeway.flows.failback.logbook import Ways
 from causeway.flows.failover import apply
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
@@ -41,12 +50,13 @@ class FailbackStage:
     stem: str
     keeps_names: bool
     partitions: int = 2
+    settings: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     plans: list[FailbackPlan] = field(default_factory=list)
     _written: int = 0
 
     def __post_init__(self) -> None:
-        make_topic(self.old, self.stem, self.partitions)
+        make_topic(self.old, self.stem, self.partitions, **self.settings)
         if not self.keeps_names:
             make_topic(self.new, self.stem, self.partitions)
 
@@ -154,6 +164,13 @@ class FailbackStage:
         operator = Operator(by="a test", consent=self._note, say=self.said.append)
         return fail_back(self._ways, Way.RESUME, operator)
 
+    def rebuild(self, *, accepts_loss: bool = False) -> FailedBack:
+        operator = Operator(by="a test", consent=self._note, say=self.said.append, accepts_loss=accepts_loss)
+        return fail_back(self._ways, Way.REBUILD, operator)
+
+    def look_at_rebuild(self) -> FailbackPlan:
+        return look_before_failback(self._ways, Way.REBUILD)
+
     def come_home(self) -> CameHome:
         return come_home(self._ways, self.rules, self._mover)
 
@@ -192,7 +209,7 @@ def read(cluster: LabCluster, topic: str, partitions: int) -> dict[int, list[Mes
         "fetch.wait.max.ms": 20,
     }
     consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     found: dict[int, list[Message]] = {p: [] for p in range(partitions)}
     at_end = set[int]()
     try:

@@ -69,7 +69,7 @@ def mirror_state(mirror: Any) -> bool:
 def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = parted
     before = stage.log(stage.old, stage.stem)
-    for step in ("_begin", "_close", "export_tails", "adopt_all", "hand_over", "told"):
+    for step in ("begin_run", "_close", "export_tails", "adopt_all", "hand_over", "told"):
         with monkeypatch.context() as dying:
             dying.setattr(back, step, dies_after(getattr(back, step)))
             with pytest.raises(Killed):
@@ -98,7 +98,7 @@ def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: p
 
 def test_what_is_refused(parted: FailbackStage) -> None:
     stage = parted
-    with pytest.raises(BadInput, match="--resume` comes first"):
+    with pytest.raises(BadInput, match="--resume` or `--rebuild` comes first"):
         stage.come_home()
 
     def meanwhile(_plan: object) -> None:

@@ -38,30 +38,30 @@ def play(stage: FailbackStage, seed: int) -> Verdict:
     mirrored = stage.log(stage.new, stage.mirrored)
     stage.write(stage.old, dice.randrange(10, 60), dice)  # never crosses before the failover
     before = stage.log(stage.old, stage.stem)
-    _commit_somewhere(stage, stage.old, stage.stem, before, dice)
+    commit_somewhere(stage, stage.old, stage.stem, before, dice)
     stage.fail_over()
     stage.write(stage.new, dice.randrange(30, 120), dice)
-    _read_on(stage, dice)
+    read_on(stage, dice)
 
     back = stage.resume()
     if stage.keeps_names:
-        wrong += _refused_forward(stage)
+        wrong += refused_forward(stage)
     else:
         stage.forward.run()
     stage.reverse.run()
     stage.write(stage.new, dice.randrange(20, 80), dice)
-    _read_on(stage, dice)
-    going = _next_on_new(stage)
+    read_on(stage, dice)
+    going = next_on_new(stage)
     stage.come_home()
-    wrong += _went_home(stage, going, before, mirrored)
+    wrong += went_home(stage, going)
 
     stage.write(stage.old, dice.randrange(20, 80), dice)
     stage.forward.run()
     tail = {p: values(before[p])[len(mirrored[p]) :] for p in before}
     wrong += _each_once(stage, tail)
     if stage.keeps_names:
-        wrong += _exported(stage, export_topic(stage.stem, back.run.begun_ms), tail)
-        wrong += _moves_exactly_again(stage, dice, tail)
+        wrong += exported(stage, export_topic(stage.stem, back.run.begun_ms), tail)
+        wrong += moves_exactly_again(stage, dice, tail)
     count = sum(map(len, stage.log(stage.old, stage.stem).values()))
     plan = stage.plans[0]
     said = plan.tail.number if stage.keeps_names else sum(cut.tail.number or 0 for cut in plan.late)
@@ -76,7 +76,7 @@ def play(stage: FailbackStage, seed: int) -> Verdict:
     )
 
 
-def _commit_somewhere(
+def commit_somewhere(
     stage: FailbackStage, cluster: LabCluster, topic: str, log: Log, dice: random.Random
 ) -> None:
     for name in GROUPS:
@@ -89,7 +89,7 @@ def _places(log: list[tuple[int, str]], at_least: int = 0) -> list[int]:
     return [offset for offset, _ in log if offset >= at_least] + [max(last, at_least)]
 
 
-def _read_on(stage: FailbackStage, dice: random.Random) -> None:
+def read_on(stage: FailbackStage, dice: random.Random) -> None:
     """Some groups go on reading on the new primary: the mirror, and what its own writers wrote."""
     for topic in {stage.mirrored, stage.stem}:
         log = stage.log(stage.new, topic)
@@ -100,7 +100,7 @@ def _read_on(stage: FailbackStage, dice: random.Random) -> None:
                 stage.commit(stage.new, name, topic, places)
 
 
-def _next_on_new(stage: FailbackStage) -> dict[tuple[str, str, int], str | None]:
+def next_on_new(stage: FailbackStage) -> dict[tuple[str, str, int], str | None]:
     """By group, topic of the new primary and partition."""
     return {
         (name, topic, p): next_value(log[p], at)
@@ -111,9 +111,7 @@ def _next_on_new(stage: FailbackStage) -> dict[tuple[str, str, int], str | None]
     }
 
 
-def _went_home(
-    stage: FailbackStage, going: dict[tuple[str, str, int], str | None], before: Log, mirrored: Log
-) -> list[str]:
+def went_home(stage: FailbackStage, going: dict[tuple[str, str, int], str | None]) -> list[str]:
     """What each reads next on the old primary is what it would have read next on the new one."""
     topics = {stage.mirrored: stage.stem, stage.stem: stage.led_back}
     wrong: list[str] = []
@@ -145,7 +143,7 @@ def _each_once(stage: FailbackStage, tail: dict[int, list[str]]) -> list[str]:
     return wrong
 
 
-def _exported(stage: FailbackStage, topic: str, tail: dict[int, list[str]]) -> list[str]:
+def exported(stage: FailbackStage, topic: str, tail: dict[int, list[str]]) -> list[str]:
     held = stage.log(stage.old, stage.stem)
     wrong: list[str] = []
     found = read(stage.new, topic, stage.partitions) if any(tail.values()) else {}
@@ -160,7 +158,7 @@ def _exported(stage: FailbackStage, topic: str, tail: dict[int, list[str]]) -> l
     return wrong
 
 
-def _refused_forward(stage: FailbackStage) -> list[str]:
+def refused_forward(stage: FailbackStage) -> list[str]:
     try:
         stage.forward.run()
     except (FlowFenced, FlowHeld):
@@ -168,10 +166,10 @@ def _refused_forward(stage: FailbackStage) -> list[str]:
     return ["the forward flow ran beside the reverse flow"]
 
 
-def _moves_exactly_again(stage: FailbackStage, dice: random.Random, tail: dict[int, list[str]]) -> list[str]:
+def moves_exactly_again(stage: FailbackStage, dice: random.Random, tail: dict[int, list[str]]) -> list[str]:
     """A planned failover after the failback: the map knows each record, whoever copied it."""
     log = stage.log(stage.old, stage.stem)
-    _commit_somewhere(stage, stage.old, stage.stem, log, dice)
+    commit_somewhere(stage, stage.old, stage.stem, log, dice)
     expected = {}
     for name in GROUPS:
         for p, at in stage.stands(stage.old, name, stage.stem).items():

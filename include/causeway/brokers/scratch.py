@@ -1,6 +1,6 @@
 """A scratch topic, group and transactional id on a cluster: made, misused and deleted by `causeway doctor`.
 
-The only module that deletes anything, and it deletes only names that a `Scratch` has made up.
+It deletes only names that a `Scratch` has made up, and the clones of a drill.
 """
 
 from __future__ import annotations

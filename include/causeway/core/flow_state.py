@@ -76,6 +76,9 @@ class KnownPair:
     adopted_at: int = -1
     """Generation of the last adoption of one of its partitions; -1: none. What the offset map tells of
     earlier times says nothing about where to go on."""
+    source_emptied: bool = False
+    """The source was emptied, to be filled again from the target: what this flow wrote there may go back.
+    Until the next adoption."""
 
     @property
     def ids(self) -> tuple[UUID, UUID]:
@@ -230,7 +233,11 @@ def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) 
     if before is not None and before.adopted_at >= 0:
         if pair.adopted_at < before.adopted_at if by_hand else pair.ids != before.ids:
             return state
-        pair = replace(pair, adopted_at=max(pair.adopted_at, before.adopted_at))
+        pair = replace(
+            pair,
+            adopted_at=max(pair.adopted_at, before.adopted_at),
+            source_emptied=pair.source_emptied if by_hand else before.source_emptied,
+        )
     return replace(state, pairs={**state.pairs, target_topic: pair})
 
 
@@ -251,6 +258,7 @@ def _pair(value: dict[str, object]) -> KnownPair:
         target_topic_id=UUID(str(value["target_id"])),
         partitions=_int(value["partitions"]),
         adopted_at=_int(value.get("adopted_at", -1)),
+        source_emptied=bool(value.get("source_emptied", False)),
     )
 
 
@@ -324,7 +332,7 @@ def set_record(flow: str, entry: SetByHand) -> tuple[bytes, bytes]:
 
 
 def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
-    return {
+    said: dict[str, object] = {
         "target_topic": target_topic,
         "source_topic": pair.source_topic,
         "source_id": str(pair.source_topic_id),
@@ -332,6 +340,7 @@ def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
         "partitions": pair.partitions,
         "adopted_at": pair.adopted_at,
     }
+    return {**said, "source_emptied": True} if pair.source_emptied else said
 
 
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:

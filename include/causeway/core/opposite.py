@@ -4,7 +4,8 @@ Such names tell nothing of where a record came from. What keeps a record from go
 two reads:
 
     A. At most one of them is open; the other one is fenced, or is a failback that never had its turn.
-    B. Neither reads in front of where the other one wrote: what lies there came from where it would go.
+    B. Neither reads in front of where the other one wrote: what lies there came from where it would go. But
+       for topics that a rebuild has emptied to fill them again from there, until home is reached.
     C. The failback begins nowhere by itself, and the other one nowhere in a topic that the failback has
        written: a person says where (`adopt`), and that is held to B.
 

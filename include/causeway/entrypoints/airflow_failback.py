@@ -18,7 +18,7 @@ from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 
 if TYPE_CHECKING:
     from causeway.core.group_filter import FlowGroups
-    from causeway.flows.failback.back import Ways
+    from causeway.flows.failback.logbook import Ways
 
 log = logging.getLogger("causeway")
 LOOK, APPLY = "look", "apply"
@@ -31,10 +31,17 @@ def failback_form() -> dict[str, Param]:
         "step": Param(
             "resume",
             type="string",
-            enum=["resume", HOME],
+            enum=["resume", "rebuild", HOME],
             title="Step",
             description="resume: the old primary is back; keep what never crossed, and lead back what was "
-            "written since. home: the writers have stopped; move the groups home, and mirror forward again",
+            "written since. rebuild: the same, but its topics are emptied and mirrored anew. home: writers "
+            "have stopped; move the groups home, and mirror forward again",
+        ),
+        "accept_loss": Param(
+            default=False,
+            type="boolean",
+            title="Accept loss",
+            description="rebuild only: let records go that the new primary doesn't have any more",
         ),
         **approval_form("price"),
     }
@@ -44,9 +51,7 @@ def look_at_failback(flow: str, flows_file: str, params: Mapping[str, Any]) -> d
     """The price, in the log and for whoever approves."""
     with failing_as_airflow_does():
         ways, selection = _opened(flow, flows_file)
-        plan, text = _look_home(ways, selection) if params["step"] == HOME else _look_back(ways)
-    for line in text.splitlines():
-        log.info(line)
+        plan, text = _look_home(ways, selection) if params["step"] == HOME else _look_back(ways, params)
     fenced = text[:_MOST_CHARACTERS].replace("```", "'''")  # a name from a broker may hold anything
     return {"plan": plan, "body": f"```\n{fenced}\n```"}
 
@@ -67,16 +72,22 @@ def apply_failback(
         ways, selection = _opened(flow, flows_file)
         if params["step"] == HOME:
             return _go_home(ways, selection, looked["plan"])
-        return _go_back(ways, looked["plan"])
+        return _go_back(ways, looked["plan"], params)
 
 
-def _look_back(ways: Ways) -> tuple[str, str]:
+def _look_back(ways: Ways, params: Mapping[str, Any]) -> tuple[str, str]:
+    """Nobody is asked for a yes to what would be refused."""
     from causeway.core.failback.plan import Way
+    from causeway.core.failback.rebuild import refuse_rebuild
     from causeway.entrypoints.failback_text import plan_text
     from causeway.flows.failback.back import look_before_failback
 
-    plan = look_before_failback(ways, Way.RESUME)
-    return plan.hash, plan_text(plan)
+    plan = look_before_failback(ways, Way(params["step"]))
+    text = plan_text(plan)
+    _tell(text)
+    if plan.rebuild is not None and not params["dry_run"]:
+        refuse_rebuild(plan.rebuild, accepts_loss=bool(params["accept_loss"]))
+    return plan.hash, text
 
 
 def _look_home(ways: Ways, selection: FlowGroups) -> tuple[str, str]:
@@ -86,18 +97,30 @@ def _look_home(ways: Ways, selection: FlowGroups) -> tuple[str, str]:
 
     wish = home_wish(ways.reverse)
     sheet = look_before_failover(ways.reverse, ways.new, ways.old, wish, selection, home_of=ways.forward)
-    return sheet.plan.agreement, sheet_text(sheet)
+    text = sheet_text(sheet)
+    _tell(text)
+    return sheet.plan.agreement, text
 
 
-def _go_back(ways: Ways, plan: str) -> dict[str, Any]:
+def _tell(text: str) -> None:
+    for line in text.splitlines():
+        log.info(line)
+
+
+def _go_back(ways: Ways, plan: str, params: Mapping[str, Any]) -> dict[str, Any]:
     from causeway.core.failback.plan import Way
     from causeway.entrypoints.failback_text import run_text
     from causeway.flows.failback.back import Operator, fail_back
 
-    operator = Operator(by=_who(), consent=lambda _: None, say=log.info, expected_plan=plan)
-    done = fail_back(ways, Way.RESUME, operator)
-    for line in run_text(done.run, was_done=done.was_done).splitlines():
-        log.info(line)
+    operator = Operator(
+        by=_who(),
+        consent=lambda _: None,
+        say=log.info,
+        expected_plan=plan,
+        accepts_loss=bool(params["accept_loss"]),
+    )
+    done = fail_back(ways, Way(params["step"]), operator)
+    _tell(run_text(done.run, was_done=done.was_done))
     return {"run": done.run.run, "was_done": done.was_done, "exports": done.run.facts.get("exports", {})}
 
 
@@ -114,7 +137,7 @@ def _go_home(ways: Ways, selection: FlowGroups, plan: str) -> dict[str, Any]:
 
 def _opened(flow: str, flows_file: str) -> tuple[Ways, FlowGroups]:
     from causeway.entrypoints.failback_ways import flow_back
-    from causeway.flows.failback.back import Ways
+    from causeway.flows.failback.logbook import Ways
 
     deployment = load_flows(flows_file)
     forward = deployment.flow(flow)

@@ -1,4 +1,4 @@
-"""`causeway failback FLOW`: `--resume` opens the way back, `--home` takes it."""
+"""`causeway failback FLOW`: `--resume` or `--rebuild` opens the way back, `--home` takes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from causeway.entrypoints.flow_verbs import opened, who
 from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
-    from causeway.core.failback.plan import FailbackPlan
+    from causeway.core.failback.plan import FailbackPlan, Way
     from causeway.core.failover.sheet import Sheet
     from causeway.core.group_filter import FlowGroups
-    from causeway.flows.failback.back import Ways
+    from causeway.flows.failback.logbook import Ways
 
 
 def add_failback(add: Any) -> None:
@@ -28,6 +28,11 @@ def add_failback(add: Any) -> None:
         help="the old primary is back: keep what never crossed, and lead back what was written since",
     )
     what.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="the old primary is back: keep what never crossed, then empty its topics and mirror all anew",
+    )
+    what.add_argument(
         "--home",
         action="store_true",
         help="the writers have stopped: mirror what is left, move the groups home, and mirror forward again",
@@ -38,42 +43,50 @@ def add_failback(add: Any) -> None:
         default="10s",
         help="with --home: how long nothing may be written to the new primary (default: 10s)",
     )
+    failback.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="with --rebuild: let records go that the new primary doesn't have any more",
+    )
     failback.add_argument("--dry-run", action="store_true", help="the price only; writes nothing")
     failback.add_argument("--plan", metavar="HASH", default="", help="only if the plan is still this one")
     failback.add_argument("--yes", action="store_true", help="don't ask")
 
 
 def failback_flow(request: Request) -> Outcome:
+    from causeway.core.failback.plan import Way
     from causeway.entrypoints.failback_ways import flow_back
-    from causeway.flows.failback.back import Ways
+    from causeway.flows.failback.logbook import Ways
 
     deployment, forward, old, new = opened(request)
     ways = Ways(forward, flow_back(deployment, forward), old, new)
     if request.options.home:
         return _home(request, ways, deployment.groups[ways.reverse.name])
-    return _resume(request, ways)
+    return _back(request, ways, Way.REBUILD if request.options.rebuild else Way.RESUME)
 
 
-def _resume(request: Request, ways: Ways) -> Outcome:
-    from causeway.core.failback.plan import Way, failback_fields
+def _back(request: Request, ways: Ways, way: Way) -> Outcome:
+    from causeway.core.failback.plan import failback_fields
     from causeway.entrypoints.failback_text import plan_text, run_text
     from causeway.flows.failback.back import Operator, fail_back, look_before_failback
 
     if request.options.dry_run:
-        plan = look_before_failback(ways, Way.RESUME)
+        plan = look_before_failback(ways, way)
         text = f"{plan_text(plan)}\n\n{plan.flow}: nothing was written"
         return Outcome(payload=plan.as_dict(), text=text)
 
     def consent(plan: FailbackPlan) -> None:
         request.progress(plan_text(plan))
-        ask(
-            request,
-            plan.flow,
-            f"lead what was written on {ways.forward.target} back to {ways.forward.source}",
-        )
+        ask(request, plan.flow, _what(ways, plan))
 
-    operator = Operator(by=who(), consent=consent, say=request.progress, expected_plan=request.options.plan)
-    done = fail_back(ways, Way.RESUME, operator)
+    operator = Operator(
+        by=who(),
+        consent=consent,
+        say=request.progress,
+        expected_plan=request.options.plan,
+        accepts_loss=request.options.accept_loss,
+    )
+    done = fail_back(ways, way, operator)
     payload = {
         "run": done.run.run,
         "flow": done.run.flow,
@@ -82,6 +95,14 @@ def _resume(request: Request, ways: Ways) -> Outcome:
         "plan": None if done.plan is None else done.plan.as_dict(),
     }
     return Outcome(payload=payload, text=run_text(done.run, was_done=done.was_done))
+
+
+def _what(ways: Ways, plan: FailbackPlan) -> str:
+    old, new = ways.forward.source, ways.forward.target
+    if plan.rebuild is None:
+        return f"lead what was written on {new} back to {old}"
+    topics = len({cut.old.topic for cut in plan.cuts})
+    return f"delete all records of {topics} topics of {old}, and mirror {new} there anew"
 
 
 def _home(request: Request, ways: Ways, selection: FlowGroups) -> Outcome:

@@ -48,8 +48,13 @@ class OtherDirection:
         return found
 
     async def _read_ends(self, state: FlowState) -> dict[TopicPartition, WroteTo]:
-        """By its positions; where they have expired by its map, which knows of records only."""
-        written = {tp: pair for name, pair in state.pairs.items() for tp in _partitions(name, pair)}
+        """By its positions; where they have expired by its map, which knows of records only.
+
+        Nothing of topics whose source was emptied to be filled again from here: there is nothing there that
+        could come back.
+        """
+        standing = {name: pair for name, pair in state.pairs.items() if not pair.source_emptied}
+        written = {tp: pair for name, pair in standing.items() for tp in _partitions(name, pair)}
         if not written:
             return {}
         at_source, name = self._clusters.at_source, self._flow.opposite

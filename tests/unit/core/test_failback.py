@@ -81,6 +81,7 @@ def cut(**changes: object) -> Cut:
         old_topic_id=OLD_ID,
         new_topic_id=NEW_ID,
         mirrored_next=10,
+        old_start=0,
         written_from=11,
         epoch=0,
         old_end=15,

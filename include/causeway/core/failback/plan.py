@@ -17,6 +17,7 @@ from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
+from causeway.core.failback.rebuild import RebuildPrice
 from causeway.core.failover.figure import Figure, total
 from causeway.core.identity import TopicPartition
 from causeway.core.instants import rfc3339
@@ -42,6 +43,8 @@ class Cut:
     new_topic_id: UUID
     mirrored_next: int
     """On the old primary: from here on nothing crossed."""
+    old_start: int
+    """The oldest record there is: retention, or a rebuild under way, may have passed `mirrored_next`."""
     written_from: int
     """On the new primary: from here on lies what was written since."""
     epoch: int
@@ -52,6 +55,10 @@ class Cut:
     tail: Figure
     tail_bytes: Figure
     written: Figure
+
+    @property
+    def tail_from(self) -> int:
+        return max(self.mirrored_next, self.old_start)
 
     @property
     def has_tail(self) -> bool:
@@ -67,28 +74,20 @@ class FailbackPlan:
     """Of topics that have one name on both sides; they parted."""
     late: tuple[Cut, ...]
     """Of topics with a mirror of its own: nothing else writes it, so the tail just crosses later."""
-    emptied: tuple[str, ...] = ()
-    """Topics of the old primary that `rebuild` has emptied already."""
     notes: tuple[str, ...] = field(default=())
+    rebuild: RebuildPrice | None = None
+    """What going the way `rebuild` costs besides."""
 
     @property
     def hash(self) -> str:
-        """Changes with whatever would be done otherwise; not with what writers add on the new primary."""
+        """Changes with whatever would be done otherwise; not with what writers add on the new primary, nor
+        with what retention or a rebuild that is under way takes from the old one."""
         said = [
             [str(c.old), str(c.new), c.old_topic_id.hex, c.new_topic_id.hex, c.mirrored_next, c.old_end]
             for c in (*self.cuts, *self.late)
         ]
         whole = json.dumps([self.flow, self.reverse, str(self.way), said], separators=(",", ":"))
         return sha256(whole.encode()).hexdigest()[:_HASH_CHARACTERS]
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(sorted({cut.old.topic for cut in (*self.cuts, *self.late)}))
-
-    @property
-    def diverged_topics(self) -> tuple[str, ...]:
-        """Of the old primary, with a tail to be exported."""
-        return tuple(sorted({cut.old.topic for cut in self.cuts if cut.has_tail}))
 
     @property
     def tail(self) -> Figure:
@@ -99,7 +98,7 @@ class FailbackPlan:
         return total(cut.written for cut in self.cuts)
 
     def as_dict(self) -> dict[str, object]:
-        return {
+        said: dict[str, object] = {
             "v": 1,
             "flow": self.flow,
             "reverse": self.reverse,
@@ -111,6 +110,7 @@ class FailbackPlan:
             + [_cut_dict(cut, parted=False) for cut in self.late],
             "notes": list(self.notes),
         }
+        return said if self.rebuild is None else {**said, "rebuild": self.rebuild.as_dict()}
 
 
 def export_topic(topic: str, begun_ms: int) -> str:
@@ -166,7 +166,7 @@ def prices(plan: FailbackPlan) -> list[TopicPrice]:
 class Step(StrEnum):
     BEGUN = "begun"
     EXPORTED = "exported"
-    """The divergent tail is on the new primary too, and was compared."""
+    """The divergent tail is on the new primary too, and was compared: from here on a rebuild may drop it."""
     RETURNING = "returning"
     """The reverse flow may run."""
     HOME = "home"

@@ -1,34 +1,31 @@
-"""Begin a failback: close both ways, keep the divergent tail, let the reverse flow begin where they parted.
+"""Begin a failback: close both ways, keep the divergent tail, let the reverse flow begin.
 
-With prefixes a mirror is written by one flow only: nothing has diverged, and the forward flow just goes on,
-with what the old primary still had.
+`resume` begins where the two clusters parted. `rebuild` empties the old primary first and begins at the
+beginning. With prefixes a mirror is written by one flow only: nothing has diverged, and the forward flow just
+goes on, with what the old primary still had.
 
 Each step may be the last before a kill; the same command goes on. The order is the promise: both flows are
-closed before anything is compared; nothing goes on before the export was compared; the reverse flow is opened
-last, and the forward flow stays closed until all is home.
+closed before anything is compared; nothing is dropped before the export was compared; the reverse flow is
+opened last, and the forward flow stays closed until all is home.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from uuid import uuid4
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, StalePlan
 from causeway.core.failback.plan import Cut, FailbackPlan, FailbackRun, Step, Way
-from causeway.core.failover.journal import failback_record
-from causeway.core.flow import Flow
+from causeway.core.failback.rebuild import refuse_rebuild
 from causeway.core.flow_state import FlowState
-from causeway.core.identity import Pair
 from causeway.flows.by_hand import Beginning, Reason, at_both_clusters
-from causeway.flows.clusters import state_on
 from causeway.flows.failback.adoption import adopt_all, hand_over
 from causeway.flows.failback.export import export_tails
+from causeway.flows.failback.logbook import Ways, begin_run, newest_failback, told
 from causeway.flows.failback.parting import Pairing, look_where_they_parted
-from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
-from causeway.flows.failover.sides import Sides, open_target_side, trouble_of
+from causeway.flows.failback.pricing import price_rebuild
+from causeway.flows.failback.rebuild import beginnings_anew, empty_old, turned_pair
 from causeway.flows.fence import write_and_claim
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.ownership import Say, write_lift
@@ -43,6 +40,8 @@ class Operator:
     consent: Consent
     say: Say
     expected_plan: str = ""
+    accepts_loss: bool = False
+    """A rebuild may let records go that the new primary doesn't have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +52,17 @@ class FailedBack:
     """None: this try went on with what an earlier one had begun, or found all done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """Both flows, and both clusters: `old` is the forward flow's source, `new` its target."""
-
-    forward: Flow
-    reverse: Flow
-    old: ClusterEndpoint
-    new: ClusterEndpoint
-
-
 def look_before_failback(ways: Ways, way: Way) -> FailbackPlan:
     """Where they parted, and the price. Nothing is written."""
     _refuse_open(ways)
     with at_both_clusters(ways.reverse, ways.new, ways.old, _what(ways)) as (clusters, _):
         pairing = Pairing(ways.forward, ways.reverse, clusters)
-        return clusters.network.run(lambda: look_where_they_parted(pairing, way))
+        return clusters.network.run(lambda: look(pairing, way))
+
+
+async def look(pairing: Pairing, way: Way) -> FailbackPlan:
+    plan = await look_where_they_parted(pairing, way)
+    return await price_rebuild(pairing, plan) if way is Way.REBUILD else plan
 
 
 def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
@@ -83,9 +77,10 @@ def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
             clusters.network.run(lambda: _open(pairing, opened, operator.by))
             return FailedBack(run=run, was_done=True)
         if run is None:
-            found = plan = clusters.network.run(lambda: look_where_they_parted(pairing, way))
+            found = plan = clusters.network.run(lambda: look(pairing, way))
             _agree(found, operator)
-            run = clusters.network.run(lambda: _begin(pairing, found, operator.by))
+            facts = {"accepts_loss": True} if operator.accepts_loss else {}
+            run = clusters.network.run(lambda: begin_run(pairing, found, operator.by, **facts))
         else:
             operator.say(f"{ways.forward.name}: going on with {run}")
         done = _carry_out(pairing, ways, state, run, operator)
@@ -97,6 +92,8 @@ def _what(ways: Ways) -> str:
 
 
 def _agree(plan: FailbackPlan, operator: Operator) -> None:
+    if plan.rebuild is not None:
+        refuse_rebuild(plan.rebuild, accepts_loss=operator.accepts_loss)
     if operator.expected_plan not in ("", plan.hash):
         raise _stale(plan, f"it is {plan.hash} now, and {operator.expected_plan} was asked for")
     operator.consent(plan)
@@ -108,22 +105,6 @@ def _stale(plan: FailbackPlan, rule: str) -> StalePlan:
         rule=rule,
         remedy="stop whoever still writes to the old primary, then look again",
     )
-
-
-def journal_of(pairing: Pairing) -> Sides:
-    """The forward flow's target keeps the journal."""
-    return Sides(pairing.clusters.network, pairing.new, None, "it isn't asked")
-
-
-def newest_failback(ways: Ways) -> tuple[FailbackRun | None, bool]:
-    """As the journal has it, and whether the forward flow is fenced. Needs the new primary only."""
-
-    async def look(sides: Sides) -> tuple[FailbackRun | None, bool]:
-        found = (await read_journal(sides)).newest_failback(ways.forward.name)
-        return found, (await state_on(sides.target, ways.forward.name)).fence is not None
-
-    with open_target_side(ways.new) as sides, trouble_of(ways.forward):
-        return sides.network.run(lambda: look(sides))
 
 
 def _refuse_open(ways: Ways) -> None:
@@ -138,46 +119,24 @@ def _refuse_open(ways: Ways) -> None:
 
 
 def _earlier(ways: Ways, way: Way) -> FailbackRun | None:
-    """The run to go on with, or that has opened the way back; None: there is none, or all came home.
+    """The run to go on with, or that has opened the way back; None: there is none, or all came home, or one
+    that went another way has only begun.
 
     :raises BadInput: it went another way.
     """
     found, _ = newest_failback(ways)
     if found is None or found.step is Step.HOME:
         return None
-    if found.way is not way or found.reverse != ways.reverse.name:
+    is_same = found.way is way and found.reverse == ways.reverse.name
+    if not is_same and found.step is Step.BEGUN:
+        return None
+    if not is_same:
         raise BadInput(
             str(found),
             rule=f"goes the way `{found.way}` by flow {found.reverse}",
             remedy=f"`causeway failback {found.flow} --{found.way}` goes on with it",
         )
     return found
-
-
-async def _begin(pairing: Pairing, plan: FailbackPlan, by: str) -> FailbackRun:
-    now_ms = pairing.clusters.network.time_ms()
-    run = FailbackRun(
-        run=uuid4().hex[:12],
-        flow=plan.flow,
-        reverse=plan.reverse,
-        way=plan.way,
-        step=Step.BEGUN,
-        by=by,
-        begun_ms=now_ms,
-        at_ms=now_ms,
-        facts={"plan": plan.hash},
-    )
-    await create_journal(pairing.forward, journal_of(pairing))
-    await write_journal(journal_of(pairing), [failback_record(run)])
-    return run
-
-
-async def told(pairing: Pairing, run: FailbackRun, step: Step, **facts: object) -> FailbackRun:
-    """The run at its next step, in the journal."""
-    now_ms = pairing.clusters.network.time_ms()
-    further = replace(run, step=step, at_ms=now_ms, facts={**run.facts, **facts})
-    await write_journal(journal_of(pairing), [failback_record(further)])
-    return further
 
 
 def _carry_out(
@@ -192,33 +151,66 @@ def _carry_out(
     create_internal_topics(ways.reverse, ClusterAdmin(ways.old), existing)
     work(lambda: _close(pairing, run, by))
     say(f"{run.flow}: both ways are fenced")
-    found = work(lambda: look_where_they_parted(pairing, run.way))
-    if run.facts["plan"] != found.hash:
-        work(lambda: told(pairing, run, Step.HOME, given_up=True))
-        raise _stale(found, f"was {run.facts['plan']} and is {found.hash} behind the fences")
-    exported = work(lambda: export_tails(pairing, found, run.begun_ms, say))
-    if found.cuts:
-        beginnings = [_beginning(cut) for cut in found.cuts]
-        reason = Reason(by=by, because=run.fence_words)
-        generation, _ = adopt_all(ways.reverse, pairing.clusters, ways.old, state, beginnings, reason)
-        pairs = [each.pair for each in beginnings]
-        there = (pairing.forward, pairing.new, pairing.reverse, pairing.old)
-        runs = work(lambda: hand_over(*there, pairs, generation))
-        say(f"{run.flow}: {run.reverse} begins where they parted; its map was told {runs:,} runs")
-    facts = {"exports": exported, "tail": found.tail.as_dict(), "written": found.written.as_dict()}
+    found = work(lambda: look(pairing, run.way))
+    _hold_to_plan(pairing, run, found, operator)
+    kept = work(lambda: export_tails(pairing, found, run.begun_ms, say, _exports(run)))
+    if run.way is Way.REBUILD:
+        run = empty_old(pairing, ways, run, found, kept, say)
+        beginnings = work(lambda: beginnings_anew(pairing, found))
+    else:
+        beginnings = [_where_they_parted(cut) for cut in found.cuts]
+    _adopt(pairing, ways, state, run, beginnings, operator)
+    facts = {"exports": dict(kept.exports), "tail": found.tail.as_dict(), "written": found.written.as_dict()}
     back = work(lambda: told(pairing, run, Step.RETURNING, parted=bool(found.cuts), **facts))
     work(lambda: _open(pairing, back, by))
     return back
 
 
-def _beginning(cut: Cut) -> Beginning:
-    pair = Pair(
-        source=cut.new,
-        target=cut.old,
-        source_topic_id=cut.new_topic_id,
-        target_topic_id=cut.old_topic_id,
-    )
-    return Beginning(pair=pair, source_next=cut.written_from, source_epoch=cut.epoch)
+def _hold_to_plan(pairing: Pairing, run: FailbackRun, found: FailbackPlan, operator: Operator) -> None:
+    """Behind the fences. Once something was dropped there is no giving up: then it is agreed to anew.
+
+    :raises StalePlan: it isn't the plan that somebody said yes to. | :raises BadInput: as `refuse_rebuild`.
+    """
+    if run.facts["plan"] == found.hash:
+        if found.rebuild is not None:
+            accepts = operator.accepts_loss or bool(run.facts.get("accepts_loss"))
+            refuse_rebuild(found.rebuild, accepts_loss=accepts)
+    elif run.step is Step.EXPORTED:
+        _agree(found, operator)
+    else:
+        pairing.clusters.network.run(lambda: told(pairing, run, Step.HOME, given_up=True))
+        raise _stale(found, f"was {run.facts['plan']} and is {found.hash} behind the fences")
+
+
+def _exports(run: FailbackRun) -> dict[str, int]:
+    """What an earlier try has compared."""
+    held = run.facts.get("exports")
+    return {name: int(count) for name, count in held.items()} if isinstance(held, Mapping) else {}
+
+
+def _adopt(
+    pairing: Pairing,
+    ways: Ways,
+    state: FlowState,
+    run: FailbackRun,
+    beginnings: list[Beginning],
+    operator: Operator,
+) -> None:
+    if not beginnings:
+        return
+    reason = Reason(by=operator.by, because=run.fence_words)
+    generation, _ = adopt_all(ways.reverse, pairing.clusters, ways.old, state, beginnings, reason)
+    if run.way is Way.REBUILD:  # what the forward flow's map tells lies in logs that are empty now
+        operator.say(f"{run.flow}: {run.reverse} begins at the beginning")
+        return
+    pairs = [each.pair for each in beginnings]
+    there = (pairing.forward, pairing.new, pairing.reverse, pairing.old)
+    runs = pairing.clusters.network.run(lambda: hand_over(*there, pairs, generation))
+    operator.say(f"{run.flow}: {run.reverse} begins where they parted; its map was told {runs:,} runs")
+
+
+def _where_they_parted(cut: Cut) -> Beginning:
+    return Beginning(pair=turned_pair(cut), source_next=cut.written_from, source_epoch=cut.epoch)
 
 
 async def _close(pairing: Pairing, run: FailbackRun, by: str) -> None:

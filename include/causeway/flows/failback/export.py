@@ -7,46 +7,71 @@ end both are read and compared, record by record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.brokers.target_log import WireTarget
+from causeway.brokers.log_reader import READ_UNCOMMITTED
 from causeway.core.errors import ProtocolFault, UnfitTarget
 from causeway.core.failback.plan import Cut, FailbackPlan, export_topic
 from causeway.core.identity import TopicPartition
 from causeway.core.quarantine import CLUSTER, OFFSET, PARTITION, TOPIC, TOPIC_ID, new_quarantine_topic
 from causeway.core.records import Headers, Record
-from causeway.flows.failback.parting import Pairing
+from causeway.flows.failback.parting import Pairing, bounds
 from causeway.flows.failback.writing import PortionWriter, decided_end
 from causeway.flows.ownership import Say
 
 _PORTION_BYTES = 8 << 20
 
 
-async def export_tails(pairing: Pairing, plan: FailbackPlan, begun_ms: int, say: Say) -> dict[str, int]:
-    """:returns: how many records each export holds, by its name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What was compared. Nobody drops anything without one, nor anything behind its ends."""
+
+    exports: Mapping[str, int]
+    """Records that each export holds, by its name."""
+    ends: Mapping[TopicPartition, int]
+    """Up to here nothing of the old primary's divergent tails is there alone."""
+
+
+async def export_tails(
+    pairing: Pairing, plan: FailbackPlan, begun_ms: int, say: Say, held: Mapping[str, int] | None = None
+) -> Kept:
+    """`held`: what exports of the same failback held when they were compared before.
 
     :raises ProtocolFault: an export differs from the tail; nothing may be dropped then.
     """
-    wanted = [cut for cut in plan.cuts if cut.has_tail]
-    if not wanted:
-        return {}
-    _make_topics(pairing, wanted, begun_ms)
-    writer = await PortionWriter.claimed(pairing.forward, pairing.new)
+    held = held or {}
+    topics = {cut.old.topic for cut in plan.cuts if cut.has_tail}
+    topics |= {cut.old.topic for cut in plan.cuts if export_topic(cut.old.topic, begun_ms) in held}
+    wanted = [cut for cut in plan.cuts if cut.old.topic in topics]
     counts: dict[str, int] = {}
-    for cut in wanted:
-        place = TopicPartition(export_topic(cut.old.topic, begun_ms), cut.old.partition)
-        await _copy(pairing, cut, place, writer)
-        counts[place.topic] = counts.get(place.topic, 0) + await _compare(pairing, cut, place)
+    if wanted:
+        _make_topics(pairing, wanted, begun_ms)
+        writer = await PortionWriter.claimed(pairing.forward, pairing.new)
+        for cut in wanted:
+            place = TopicPartition(export_topic(cut.old.topic, begun_ms), cut.old.partition)
+            await _copy(pairing, cut, place, writer)
+            counts[place.topic] = counts.get(place.topic, 0) + await _compare(pairing, cut, place)
     for topic, count in counts.items():
+        _refuse_shrunk(topic, count, held.get(topic, 0))
         say(f"{plan.flow}: {count:,} divergent records are in {topic} too, compared one by one")
-    return counts
+    return Kept(exports=counts, ends={cut.old: cut.old_end for cut in plan.cuts})
+
+
+def _refuse_shrunk(topic: str, count: int, held: int) -> None:
+    if count < held:
+        raise ProtocolFault(
+            f"export {topic}",
+            value=f"{count} records",
+            rule=f"held {held} when it was compared, and what it lost may be nowhere else",
+            remedy="nothing more was dropped; find out who deletes there",
+        )
 
 
 def _make_topics(pairing: Pairing, cuts: Iterable[Cut], begun_ms: int) -> None:
-    """Take any size and any time, and keep it."""
+    """Partition for partition; take any size and any time, and keep it."""
     partitions: dict[str, int] = {}
     for cut in cuts:
         name = export_topic(cut.old.topic, begun_ms)
@@ -63,13 +88,13 @@ def _make_topics(pairing: Pairing, cuts: Iterable[Cut], begun_ms: int) -> None:
 
 async def _copy(pairing: Pairing, cut: Cut, place: TopicPartition, writer: PortionWriter) -> None:
     """Behind what an earlier try has written."""
-    at = cut.mirrored_next
+    at = cut.tail_from
     async for record in pairing.new.records(place, 0, await decided_end(pairing.new, place)):
         at = max(at, _origin(record) + 1)
     portion: list[Record] = []
     size_bytes = 0
     async for record in pairing.old.records(cut.old, at, cut.old_end):
-        portion.append(_exported(record, cut, pairing.forward.source))
+        portion.append(_exported(record, cut, pairing))
         size_bytes += len(record.key or b"") + len(record.value or b"")
         if size_bytes >= _PORTION_BYTES:
             await writer.write(place, portion)
@@ -79,21 +104,30 @@ async def _copy(pairing: Pairing, cut: Cut, place: TopicPartition, writer: Porti
 
 
 async def _compare(pairing: Pairing, cut: Cut, place: TopicPartition) -> int:
-    """How many there are, each once and in order."""
-    new: WireTarget = pairing.new
-    copies = new.records(place, 0, await decided_end(new, place))
-    count = 0
-    async for record in pairing.old.records(cut.old, cut.mirrored_next, cut.old_end):
-        expected = _exported(record, cut, pairing.forward.source)
-        copy = await anext(copies, None)
-        while copy is not None and _origin(copy) < record.offset:
-            copy = await anext(copies, None)  # the old primary's retention has taken it meanwhile
-        if copy is None or replace(copy, offset=record.offset) != expected:
-            raise _fault(place, f"differs from {cut.old} at offset {record.offset}")
-        count += 1
-    if (more := await anext(copies, None)) is not None:
-        raise _fault(place, f"holds a record that {cut.old} doesn't: offset {more.offset}")
+    """How many there are, each once and in order; what the old primary has no more was compared before."""
+    originals = pairing.old.records(cut.old, cut.tail_from, cut.old_end)
+    original, gone, before, count = await anext(originals, None), cut.old_start, -1, 0
+    async for copy in pairing.new.records(place, 0, await decided_end(pairing.new, place)):
+        at, count = _origin(copy), count + 1
+        if at <= before:
+            raise _fault(place, f"holds offset {at} of {cut.old} behind offset {before}")
+        before = at
+        if original is None or at < original.offset:
+            gone = gone if at < gone else await _start(pairing, cut)
+            if at >= gone:
+                raise _fault(place, f"holds a record that {cut.old} doesn't: offset {at}")
+        elif at == original.offset and replace(copy, offset=at) == _exported(original, cut, pairing):
+            original = await anext(originals, None)
+        else:
+            raise _fault(place, f"differs from {cut.old} at offset {original.offset}")
+    if original is not None:
+        raise _fault(place, f"lacks offset {original.offset} of {cut.old}")
     return count
+
+
+async def _start(pairing: Pairing, cut: Cut) -> int:
+    """Retention on the old primary doesn't wait, and an earlier try may have emptied it."""
+    return (await bounds(pairing.old, [cut.old], READ_UNCOMMITTED))[0][cut.old]
 
 
 def _fault(place: TopicPartition, rule: str) -> ProtocolFault:
@@ -102,10 +136,9 @@ def _fault(place: TopicPartition, rule: str) -> ProtocolFault:
     )
 
 
-def _exported(record: Record, cut: Cut, alias: str) -> Record:
-    return replace(
-        record, headers=record.headers + _coordinates(cut.old, cut.old_topic_id, alias, record.offset)
-    )
+def _exported(record: Record, cut: Cut, pairing: Pairing) -> Record:
+    place = _coordinates(cut.old, cut.old_topic_id, pairing.forward.source, record.offset)
+    return replace(record, headers=record.headers + place)
 
 
 def _coordinates(old: TopicPartition, topic_id: UUID, alias: str, offset: int) -> Headers:

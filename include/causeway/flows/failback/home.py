@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causeway.core.errors import BadInput
-from causeway.core.failback.plan import FailbackRun, Step
+from causeway.core.failback.plan import FailbackRun, Step, Way
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
@@ -20,8 +20,9 @@ from causeway.core.position import Position
 from causeway.flows.by_hand import Beginning, Reason, at_both_clusters
 from causeway.flows.clusters import Clusters, state_on
 from causeway.flows.failback.adoption import adopt_all, hand_over
-from causeway.flows.failback.back import Ways, newest_failback, told
+from causeway.flows.failback.logbook import Ways, newest_failback, told
 from causeway.flows.failback.parting import Pairing
+from causeway.flows.failback.rebuild import empty_again
 from causeway.flows.failover import apply
 from causeway.flows.failover.apply import FailedOver
 from causeway.flows.fence import write_and_claim
@@ -48,6 +49,8 @@ def come_home(ways: Ways, selection: FlowGroups, operator: apply.Operator) -> Ca
     if run.step is Step.HOME:
         _open_forward(ways, run, operator.by)
         return CameHome(run=run, moved=None)
+    if run.way is Way.REBUILD:
+        _leave_nothing_that_came_back(ways, run, operator)
     reverse, wish = ways.reverse, home_wish(ways.reverse)
     moved = apply.fail_over(reverse, ways.new, ways.old, wish, selection, operator, home_of=ways.forward)
     parted = bool(run.facts.get("parted"))
@@ -75,9 +78,14 @@ def _on_its_way(ways: Ways) -> FailbackRun:
         raise BadInput(
             f"failback of {flow}",
             rule="hasn't opened the way back yet",
-            remedy=f"`causeway failback {flow} --resume` comes first",
+            remedy=f"`causeway failback {flow} --resume` or `--rebuild` comes first",
         )
     return found
+
+
+def _leave_nothing_that_came_back(ways: Ways, run: FailbackRun, operator: apply.Operator) -> None:
+    with at_both_clusters(ways.reverse, ways.new, ways.old, _what(ways)) as (clusters, _):
+        empty_again(ways, clusters, run, operator.say)
 
 
 def _let_reverse_stand_by(ways: Ways, run: FailbackRun, by: str) -> None:

@@ -13,7 +13,7 @@ from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.errors import BadInput
 from causeway.core.failback.plan import Cut, FailbackPlan, Way
-from causeway.core.failover.figure import Figure, at_most, exact
+from causeway.core.failover.figure import Figure, at_most, exact, unknown
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair
 from causeway.core.identity import TopicPartition
@@ -62,11 +62,16 @@ class _Place:
     new: TopicPartition
     pair: KnownPair
     position: Position | None
+    mirrored_next: int
     old_range: Range
-    """From what never crossed to the end."""
+    """All that is there."""
     new_range: Range
     new_start: int
     parted: bool
+
+    @property
+    def tail_from(self) -> int:
+        return max(self.mirrored_next, self.old_range[0])
 
 
 async def look_where_they_parted(pairing: Pairing, way: Way) -> FailbackPlan:
@@ -74,8 +79,8 @@ async def look_where_they_parted(pairing: Pairing, way: Way) -> FailbackPlan:
     forward = pairing.forward
     state = await state_on(pairing.new, forward.name)
     _refuse_others(pairing, state)
-    places, notes = await _places(pairing, state)
-    tails = await _count(pairing.old, {p.old: p.old_range for p in places})
+    places, notes = await _places(pairing, state, way)
+    tails = await _count(pairing.old, {p.old: (p.tail_from, p.old_range[1]) for p in places})
     written = await _count(pairing.new, {p.new: p.new_range for p in places if p.parted})
     cuts = [_cut(place, tails, written) for place in places]
     return FailbackPlan(
@@ -112,7 +117,7 @@ class _Member:
     pair: KnownPair
 
 
-async def _members(pairing: Pairing, state: FlowState) -> tuple[list[_Member], list[str]]:
+async def _members(pairing: Pairing, state: FlowState, way: Way) -> tuple[list[_Member], list[str]]:
     """Partitions that are on both sides, of topics that are still the ones that parted."""
     pairs = {name: pair for name, pair in state.pairs.items() if not is_heartbeats(pair.source_topic)}
     there = await pairing.new.wire.topics(sorted(pairs))
@@ -123,6 +128,8 @@ async def _members(pairing: Pairing, state: FlowState) -> tuple[list[_Member], l
         old, new = here[pair.source_topic], there[name]
         _refuse_other_topics(pairing, pair, old, new)
         if more := len(old.leaders.keys() ^ new.leaders.keys()):
+            if way is Way.REBUILD:
+                raise _other_partitions(pairing, old, new)
             notes.append(f"{pair.source_topic}: {more} partitions are on one side only, and stay as they are")
         members += [
             _Member(TopicPartition(pair.source_topic, n), TopicPartition(name, n), pair)
@@ -131,13 +138,24 @@ async def _members(pairing: Pairing, state: FlowState) -> tuple[list[_Member], l
     return members, notes
 
 
-async def _places(pairing: Pairing, state: FlowState) -> tuple[list[_Place], tuple[str, ...]]:
-    members, notes = await _members(pairing, state)
+def _other_partitions(pairing: Pairing, old: TopicMetadata, new: TopicMetadata) -> BadInput:
+    counts, most = (len(old.leaders), len(new.leaders)), max(len(old.leaders), len(new.leaders))
+    behind = old if counts[0] < most else new
+    return BadInput(
+        f"partitions of {old.name}",
+        value=f"{counts[0]} on {pairing.forward.source}, {counts[1]} on {pairing.forward.target}",
+        rule="must be as many on both sides, so that all of them can be rebuilt",
+        remedy=f"`kafka-topics.sh --alter --topic {behind.name} --partitions {most}` where it has fewer",
+    )
+
+
+async def _places(pairing: Pairing, state: FlowState, way: Way) -> tuple[list[_Place], tuple[str, ...]]:
+    members, notes = await _members(pairing, state, way)
     olds, news = [each.old for each in members], [each.new for each in members]
     positions = await pairing.new.positions(pairing.forward.group, news, stable=True, marked=True)
-    old_starts, old_ends = await _bounds(pairing.old, olds, READ_UNCOMMITTED)
-    _, decided = await _bounds(pairing.old, olds, READ_COMMITTED)
-    new_starts, new_ends = await _bounds(pairing.new, news, READ_COMMITTED)
+    old_starts, old_ends = await bounds(pairing.old, olds, READ_UNCOMMITTED)
+    _, decided = await bounds(pairing.old, olds, READ_COMMITTED)
+    new_starts, new_ends = await bounds(pairing.new, news, READ_COMMITTED)
     _refuse_undecided(pairing, sorted({tp.topic for tp, end in old_ends.items() if decided[tp] != end}))
     places: list[_Place] = []
     for each in members:
@@ -150,7 +168,8 @@ async def _places(pairing: Pairing, state: FlowState) -> tuple[list[_Place], tup
                 new=each.new,
                 pair=each.pair,
                 position=position,
-                old_range=(max(crossed, old_starts[each.old]), old_ends[each.old]),
+                mirrored_next=crossed,
+                old_range=(old_starts[each.old], old_ends[each.old]),
                 new_range=(max(written_from, new_starts[each.new]), new_ends[each.new]),
                 new_start=new_starts[each.new],
                 parted=pairing.leads_back(each.pair, each.new.topic),
@@ -207,9 +226,10 @@ def _refuse_undecided(pairing: Pairing, topics: list[str]) -> None:
         )
 
 
-async def _bounds(
+async def bounds(
     reader: WireLogReader, partitions: list[TopicPartition], isolation: int
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Where the logs begin and end."""
     starts = await reader.log_starts(partitions)
     ends = await reader.list_offsets(dict.fromkeys(partitions, LATEST), isolation=isolation)
     first: dict[TopicPartition, int] = {}
@@ -234,8 +254,8 @@ async def _count(
 
 def _figures(tally: Tally | Stopped, offsets: Range) -> tuple[Figure, Figure]:
     if isinstance(tally, Stopped):
-        most = at_most(max(offsets[1] - offsets[0], 0), f"not all was read: {tally.why}")
-        return most, most
+        why = f"not all was read: {tally.why}"
+        return at_most(max(offsets[1] - offsets[0], 0), why), unknown(why)
     return exact(tally.records), exact(tally.size_bytes)
 
 
@@ -250,7 +270,8 @@ def _cut(
         new=place.new,
         old_topic_id=place.pair.source_topic_id,
         new_topic_id=place.pair.target_topic_id,
-        mirrored_next=place.old_range[0],
+        mirrored_next=place.mirrored_next,
+        old_start=place.old_range[0],
         written_from=place.new_range[0],
         epoch=position.target_epoch if position and position.target_next == place.new_range[0] else -1,
         old_end=place.old_range[1],

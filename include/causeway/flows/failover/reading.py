@@ -81,7 +81,7 @@ async def first_records(
         return False
 
     ranges = {tp: (search.start, search.end) for tp, search in searches.items()}
-    stopped = await _walk(reader, topic_ids, ranges, take)
+    stopped = await walk(reader, topic_ids, ranges, take)
     return found | {tp: at for tp, at in stopped.items() if found[tp] is None}
 
 
@@ -104,14 +104,14 @@ async def count_records(
         tally.size_bytes += head.size_bytes
         return False
 
-    return {**tallies, **await _walk(reader, topic_ids, ranges, take)}
+    return {**tallies, **await walk(reader, topic_ids, ranges, take)}
 
 
 def _is_late_enough(record: Record, search: Search) -> bool:
     return search.not_before_ms is None or record.timestamp_ms >= search.not_before_ms
 
 
-async def _walk(
+async def walk(
     reader: WireLogReader,
     topic_ids: Mapping[str, UUID],
     ranges: Mapping[TopicPartition, tuple[int, int]],

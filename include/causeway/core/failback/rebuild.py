@@ -1,0 +1,163 @@
+"""What a rebuild costs: the old primary's topics are emptied, and filled again with what the new one has.
+
+    old primary   start ==== mirrored ==== mirrored_next ~~~~ tail ~~~~ old_end       all of it is deleted
+    new primary        start ==== mirrored ==== ---- written since ----               all of it is copied anew
+
+The tail is exported before. What is gone for good are records in front of it that the new primary doesn't
+have: retention was faster there, the mirror began behind them, or an earlier failback left them there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from causeway.core.errors import BadInput
+from causeway.core.failover.figure import Figure, total
+from causeway.core.identity import TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.offset_map import Run
+
+_NAMED_AT_MOST = 5
+_UNKNOWN_MS = -1
+Stretch = tuple[int, int]
+"""Offsets of the old primary, half-open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPrice:
+    old: TopicPartition
+    held: Figure
+    """Records of the old primary: all of them are deleted, the tail too."""
+    held_bytes: Figure
+    gone: Figure
+    """Those of them that are neither on the new primary nor in the tail."""
+    anew: Figure
+    newest_ms: int = _UNKNOWN_MS
+    """When the old primary was last written to, by its records' times; -1: not known."""
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "old": str(self.old),
+            "deleted_records": self.held.as_dict(),
+            "deleted_bytes": self.held_bytes.as_dict(),
+            "gone_for_good": self.gone.as_dict(),
+            "copied_anew": self.anew.as_dict(),
+            "last_written": _time(self.newest_ms),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A group that has committed on the old primary: what it stands at will be gone."""
+
+    group: str
+    topics: tuple[str, ...]
+    is_active: bool
+
+    def as_dict(self) -> dict[str, object]:
+        return {"group": self.group, "topics": list(self.topics), "has_members": self.is_active}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildPrice:
+    source: str
+    """The old primary."""
+    partitions: tuple[PartitionPrice, ...]
+    readers: tuple[Reader, ...] = ()
+    written_to: tuple[str, ...] = ()
+    """Topics of the old primary that grew while they were looked at."""
+
+    @property
+    def gone(self) -> Figure:
+        return total(each.gone for each in self.partitions)
+
+    @property
+    def loses(self) -> bool:
+        return self.gone.number != 0
+
+    def of_topic(self, topic: str) -> list[PartitionPrice]:
+        return [each for each in self.partitions if each.old.topic == topic]
+
+    def readers_of(self, topic: str) -> list[Reader]:
+        return [each for each in self.readers if topic in each.topics]
+
+    def last_written(self, topic: str) -> str | None:
+        return _time(max((each.newest_ms for each in self.of_topic(topic)), default=_UNKNOWN_MS))
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "gone_for_good": self.gone.as_dict(),
+            "partitions": [each.as_dict() for each in self.partitions],
+            "readers": [each.as_dict() for each in self.readers],
+            "written_to": list(self.written_to),
+        }
+
+
+def refuse_rebuild(price: RebuildPrice, *, accepts_loss: bool) -> None:
+    """:raises BadInput: somebody is at work on the old primary, or records would be gone for good."""
+    if price.written_to:
+        raise still_written_to(price.source, price.written_to)
+    active = [reader.group for reader in price.readers if reader.is_active]
+    if active:
+        raise BadInput(
+            f"consumer groups with members on {price.source}",
+            value=_some(active),
+            rule="read topics that are to be emptied, and would begin anew there",
+            remedy="stop their consumers, then run it again",
+        )
+    if price.loses and not accepts_loss:
+        raise BadInput(
+            f"records on {price.source} that no other cluster has",
+            value=price.gone,
+            rule="would be gone for good: the new primary can't bring back what it doesn't have"
+            + (f" ({price.gone.because})" if price.gone.because else ""),
+            remedy="`--resume` keeps them; `--accept-loss` lets them go",
+        )
+
+
+def still_written_to(source: str, topics: Iterable[str]) -> BadInput:
+    return BadInput(
+        f"topics of {source}",
+        value=_some(sorted(topics)),
+        rule="are still written to",
+        remedy="stop their writers, then run it again; nothing was dropped that isn't in an export",
+    )
+
+
+def mirrored_stretches(runs: Iterable[Run], new_start: int) -> list[Stretch]:
+    """Which of the old primary's offsets the new one still has, rising; `runs` are those that hold."""
+    found: list[Stretch] = []
+    for run in runs:
+        source, target = int(run.source_first), int(run.target_first)
+        for copied, skipped in run.segments:
+            trimmed = min(max(new_start - target, 0), copied)
+            first, behind = source + trimmed, source + copied
+            if found and found[-1][1] == first:
+                found[-1] = (found[-1][0], behind)
+            elif first < behind:
+                found.append((first, behind))
+            source, target = behind + skipped, target + copied
+    return found
+
+
+def offsets_outside(stretches: Sequence[Stretch], first: int, behind: int) -> int:
+    """How many offsets of `[first, behind)` are in none of them."""
+    inside = sum(max(0, min(end, behind) - max(start, first)) for start, end in stretches)
+    return max(behind - first, 0) - inside
+
+
+def is_inside(stretches: Sequence[Stretch], first: int, behind: int) -> bool:
+    """Whether one of them holds all of `[first, behind)`."""
+    at = bisect_right(stretches, first, key=lambda stretch: stretch[0]) - 1
+    return at >= 0 and behind <= stretches[at][1]
+
+
+def _time(newest_ms: int) -> str | None:
+    return rfc3339(newest_ms) if newest_ms >= 0 else None
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_AT_MOST
+    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,67 @@
+"""What is kept of a failback: one record in the journal on the new primary, told anew at each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step
+from causeway.core.failover.journal import failback_record
+from causeway.core.flow import Flow
+from causeway.flows.clusters import state_on
+from causeway.flows.failback.parting import Pairing
+from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
+from causeway.flows.failover.sides import Sides, open_target_side, trouble_of
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Both flows, and both clusters: `old` is the forward flow's source, `new` its target."""
+
+    forward: Flow
+    reverse: Flow
+    old: ClusterEndpoint
+    new: ClusterEndpoint
+
+
+def journal_of(pairing: Pairing) -> Sides:
+    """The forward flow's target keeps the journal."""
+    return Sides(pairing.clusters.network, pairing.new, None, "it isn't asked")
+
+
+def newest_failback(ways: Ways) -> tuple[FailbackRun | None, bool]:
+    """As the journal has it, and whether the forward flow is fenced. Needs the new primary only."""
+
+    async def look(sides: Sides) -> tuple[FailbackRun | None, bool]:
+        found = (await read_journal(sides)).newest_failback(ways.forward.name)
+        return found, (await state_on(sides.target, ways.forward.name)).fence is not None
+
+    with open_target_side(ways.new) as sides, trouble_of(ways.forward):
+        return sides.network.run(lambda: look(sides))
+
+
+async def begin_run(pairing: Pairing, plan: FailbackPlan, by: str, **facts: object) -> FailbackRun:
+    now_ms = pairing.clusters.network.time_ms()
+    run = FailbackRun(
+        run=uuid4().hex[:12],
+        flow=plan.flow,
+        reverse=plan.reverse,
+        way=plan.way,
+        step=Step.BEGUN,
+        by=by,
+        begun_ms=now_ms,
+        at_ms=now_ms,
+        facts={"plan": plan.hash, **facts},
+    )
+    await create_journal(pairing.forward, journal_of(pairing))
+    await write_journal(journal_of(pairing), [failback_record(run)])
+    return run
+
+
+async def told(pairing: Pairing, run: FailbackRun, step: Step, **facts: object) -> FailbackRun:
+    """The run at its next step, in the journal."""
+    now_ms = pairing.clusters.network.time_ms()
+    further = replace(run, step=step, at_ms=now_ms, facts={**run.facts, **facts})
+    await write_journal(journal_of(pairing), [failback_record(further)])
+    return further

@@ -1,0 +1,313 @@
+"""A failback that empties the old primary and mirrors it anew: what comes back, is refused, is kept."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
+
+from causeway.core.errors import BadInput, ProtocolFault, StalePlan
+from causeway.core.failback.plan import export_topic
+from causeway.flows.failback import back, emptying, rebuild
+from causeway.flows.failback.writing import PortionWriter
+from causeway.lab.clients import admin_client
+from causeway.lab.cluster import LabCluster
+from tests.failback.rebuilding import kept, play_rebuild, same_on_both
+from tests.failback.stage import FailbackStage, Log
+from tests.failback.test_killed import Killed, dies_after
+from tests.mirroring import end_offsets
+
+pytestmark = pytest.mark.integration
+SEED = int(os.environ.get("FAILBACK_SEED", "1"))
+_SECONDS = 30.0
+
+
+def part(stage: FailbackStage, dice: random.Random) -> Log:
+    """Mirrored, failed over, with records that were written since; gives the tail that never crossed."""
+    stage.write(stage.old, 60, dice)
+    stage.forward.run()
+    mirrored = stage.log(stage.new, stage.stem)
+    stage.write(stage.old, 20, dice)
+    for name in ("a", "b"):
+        stage.commit(stage.old, name, stage.stem, {0: 3, 1: 5})
+    stage.fail_over()
+    stage.write(stage.new, 40, dice)
+    before = stage.log(stage.old, stage.stem)
+    return {p: before[p][len(mirrored[p]) :] for p in before}
+
+
+@pytest.fixture
+def stage(sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]) -> Iterator[FailbackStage]:
+    made = FailbackStage(sf, nyc, topic_name("rebuild"), keeps_names=True)
+    yield made
+    made.close()
+
+
+def delete_records(cluster: LabCluster, topic: str, ends: dict[int, int]) -> None:
+    admin = admin_client(cluster.endpoint())
+    asked = [TopicPartition(topic, p, end) for p, end in ends.items()]
+    for answer in admin.delete_records(asked).values():
+        answer.result(_SECONDS)
+
+
+def test_two_rebuilds_leave_the_same_on_both_sides_and_groups_go_on_exactly(stage: FailbackStage) -> None:
+    verdict = play_rebuild(stage, SEED)
+    assert verdict.wrong == ()
+    assert verdict.tail > 0
+
+
+BOUNDARIES = (
+    (back, "begin_run"),
+    (back, "_close"),
+    (back, "export_tails"),
+    (rebuild, "told"),
+    (rebuild, "empty"),
+    (rebuild, "prove_empty"),
+    (rebuild, "_let_back"),
+    (back, "adopt_all"),
+    (back, "told"),
+)
+
+
+def test_killed_after_each_step_it_goes_on(stage: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = part(stage, random.Random(5))
+    before = end_offsets(stage.old, of=stage.stem)
+    for room, step in BOUNDARIES:
+        with monkeypatch.context() as dying:
+            dying.setattr(room, step, dies_after(getattr(room, step)))
+            with pytest.raises(Killed):
+                stage.rebuild()
+        if step == "told" and room is rebuild:  # all was compared, and nothing was dropped yet
+            assert end_offsets(stage.old, of=stage.stem) == before
+            with monkeypatch.context() as dying:
+                dying.setattr(emptying, "delete_in_front_of", _one_and_no_more)
+                with pytest.raises(Killed):
+                    stage.rebuild()
+            assert sorted(s == e for s, e in end_offsets(stage.old, of=stage.stem).values()) == [False, True]
+    done = stage.rebuild()
+    assert done.was_done, "the last kill came behind the last record, and only the fence was left"
+    assert kept(stage, export_topic(stage.stem, done.run.begun_ms), tail) == []
+    stage.reverse.run()
+    stage.come_home()
+    assert stage.forward.run().records == 0, "nothing loops back"
+    assert same_on_both(stage) == []
+    assert stage.forward.verify().exit_code == stage.reverse.verify().exit_code == 0
+
+
+def _one_and_no_more(endpoint: Any, ends: dict[Any, int]) -> None:
+    tp, end = next(iter(ends.items()))
+    delete_in_front_of(endpoint, {tp: end})
+    raise Killed
+
+
+delete_in_front_of = emptying.delete_in_front_of
+
+
+@pytest.mark.parametrize("wrong", ["lost", "changed", "twice"])
+def test_an_export_that_differs_drops_nothing(
+    stage: FailbackStage, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    part(stage, random.Random(6))
+    before = end_offsets(stage.old, of=stage.stem)
+    write = PortionWriter.write
+
+    async def badly(self: PortionWriter, tp: Any, records: list[Any]) -> None:
+        spoilt = {
+            "lost": records[:-1],
+            "changed": [*records[:-1], _with_another_value(records[-1])],
+            "twice": [*records, records[-1]],
+        }[wrong]
+        await write(self, tp, spoilt)
+
+    monkeypatch.setattr(PortionWriter, "write", badly)
+    with pytest.raises(ProtocolFault, match="nothing was dropped"):
+        stage.rebuild()
+    assert end_offsets(stage.old, of=stage.stem) == before
+
+
+def _with_another_value(record: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(record, value=(record.value or b"") + b"!")
+
+
+def test_writers_who_are_still_at_work_are_refused_and_what_they_write_is_never_dropped(
+    stage: FailbackStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part(stage, random.Random(7))
+    before = end_offsets(stage.old, of=stage.stem)
+
+    def meanwhile(_plan: object) -> None:
+        stage.write(stage.old, 10, random.Random(1))
+
+    with monkeypatch.context() as writing:
+        writing.setattr(stage, "_note", meanwhile)
+        with pytest.raises(StalePlan, match="behind the fences"):
+            stage.rebuild()
+    with monkeypatch.context() as writing:
+        writing.setattr(back, "export_tails", _then(back.export_tails, stage))
+        with pytest.raises(BadInput, match="still written to"):
+            stage.rebuild()
+    untouched = end_offsets(stage.old, of=stage.stem)
+    assert {place: start for place, (start, _) in untouched.items()} == dict.fromkeys(before, 0)
+
+    with monkeypatch.context() as writing:  # behind the very last look
+        writing.setattr(rebuild, "told", _then(rebuild.told, stage))
+        with pytest.raises(StalePlan):
+            stage.rebuild()
+        with pytest.raises(BadInput, match="still written to"):
+            stage.rebuild()
+    late = stage.log(stage.old, stage.stem)
+    assert sum(map(len, late.values())) > 0, "a record that came too late for the export was dropped"
+    done = stage.rebuild()
+    found = stage.log(stage.new, export_topic(stage.stem, done.run.begun_ms))
+    assert all(values_of(late, p) == values_of(found, p)[-len(late[p]) :] for p in late if late[p])
+    stage.reverse.run()
+    assert same_on_both(stage) == []
+
+
+def values_of(log: Log, p: int) -> list[str]:
+    return [value for _, value in log[p]]
+
+
+def _then(function: Callable[..., Any], stage: FailbackStage) -> Callable[..., Any]:
+    """The same, and somebody writes to the old primary right behind it."""
+
+    async def both(*arguments: Any, **named: Any) -> Any:
+        found = await function(*arguments, **named)
+        stage.write_evenly(stage.old, 6)
+        return found
+
+    return both
+
+
+def test_what_the_new_primary_has_lost_is_told_and_refused_until_it_is_accepted(stage: FailbackStage) -> None:
+    tail = part(stage, random.Random(8))
+    there = stage.log(stage.new, stage.stem)
+    cut = {p: there[p][len(there[p]) // 4][0] for p in there}
+    delete_records(stage.new, stage.stem, cut)
+    lost = sum(offset < cut[p] for p in there for offset, _ in there[p])
+    plan = stage.look_at_rebuild()
+    assert plan.rebuild is not None
+    assert plan.rebuild.gone.number == lost > 0
+    before = end_offsets(stage.old, of=stage.stem)
+    with pytest.raises(BadInput, match="gone for good"):
+        stage.rebuild()
+    assert end_offsets(stage.old, of=stage.stem) == before
+    done = stage.rebuild(accepts_loss=True)
+    stage.reverse.run()
+    assert same_on_both(stage) == []
+    assert sum(map(len, stage.log(stage.old, stage.stem).values())) == sum(map(len, there.values())) - lost
+    assert kept(stage, export_topic(stage.stem, done.run.begun_ms), tail) == []
+
+
+def test_an_earlier_tail_that_stayed_behind_counts_as_gone(stage: FailbackStage) -> None:
+    """`resume` left it on the old primary, in front of what a later failover mirrors."""
+    tail = part(stage, random.Random(9))
+    stage.resume()
+    stage.reverse.run()
+    stage.come_home()
+    stage.write(stage.old, 20, random.Random(10))
+    stage.forward.run()
+    stage.fail_over()
+    plan = stage.look_at_rebuild()
+    assert plan.rebuild is not None
+    assert (plan.rebuild.gone.number, plan.tail.number) == (sum(map(len, tail.values())), 0)
+
+
+def test_readers_partitions_and_prefixes_are_refused(
+    stage: FailbackStage, sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]
+) -> None:
+    part(stage, random.Random(11))
+    reader = Consumer({**sf.endpoint().settings, "group.id": stage.group("a")})
+    reader.subscribe([stage.stem])
+    try:
+        while not reader.assignment():
+            reader.poll(0.1)
+        with pytest.raises(BadInput, match="consumer groups with members on sf"):
+            stage.rebuild()
+    finally:
+        reader.close()
+    admin = admin_client(nyc.endpoint())
+    for answer in admin.create_partitions([NewPartitions(stage.stem, 3)]).values():
+        answer.result(_SECONDS)
+    with pytest.raises(BadInput, match="2 on sf, 3 on nyc"):
+        stage.rebuild()
+    prefixed = FailbackStage(sf, nyc, topic_name("prefixed"), keeps_names=False, partitions=1)
+    try:
+        prefixed.write_evenly(sf, 5)
+        prefixed.forward.run()
+        prefixed.fail_over()
+        with pytest.raises(BadInput, match="with prefixes nothing has diverged"):
+            prefixed.rebuild()
+    finally:
+        prefixed.close()
+
+
+def test_a_compacted_topic_is_emptied_too_and_keeps_its_policy(
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of its partitions is empty, and the first try dies while the policy is widened."""
+    stage = FailbackStage(
+        sf, nyc, topic_name("compacted"), keeps_names=True, settings={"cleanup_policy": "compact"}
+    )
+    try:
+        write_keys(stage, sf, range(30))
+        stage.forward.run()
+        write_keys(stage, sf, range(30, 40))
+        stage.fail_over()
+        write_keys(stage, nyc, range(40, 60))
+        with monkeypatch.context() as dying:
+            dying.setattr(emptying, "_set_policies", dies_after(emptying._set_policies))
+            with pytest.raises(Killed):
+                stage.rebuild()
+        assert policy_of(stage) == "compact,delete"
+        stage.rebuild()
+        assert policy_of(stage) == "compact"
+        stage.reverse.run()
+        stage.come_home()
+        assert same_on_both(stage) == []
+        assert values_of(stage.log(sf, stage.stem), 0) == [f"{n}" for n in (*range(30), *range(40, 60))]
+    finally:
+        stage.close()
+
+
+def write_keys(stage: FailbackStage, cluster: LabCluster, numbers: range) -> None:
+    producer = Producer({**cluster.endpoint().settings, "linger.ms": 2})
+    for n in numbers:
+        producer.produce(stage.stem, f"{n}".encode(), key=f"{n % 7}".encode(), partition=0)
+    assert producer.flush(_SECONDS) == 0
+
+
+def policy_of(stage: FailbackStage) -> str:
+    admin, resource = admin_client(stage.old.endpoint()), ConfigResource(ResourceType.TOPIC, stage.stem)
+    found: str = admin.describe_configs([resource])[resource].result(_SECONDS)["cleanup.policy"].value
+    return found
+
+
+def test_what_a_broker_that_died_brings_back_is_emptied_again_on_the_way_home(
+    lab_cluster: Callable[..., LabCluster], nyc: LabCluster, topic_name: Callable[..., str]
+) -> None:
+    """A broker writes down where its logs begin once a minute."""
+    old = lab_cluster("sf")
+    stage = FailbackStage(old, nyc, topic_name("forgotten"), keeps_names=True)
+    try:
+        part(stage, random.Random(12))
+        stage.rebuild()
+        stage.reverse.run()
+        assert same_on_both(stage) == []
+        old.kill()
+        old.start()
+        stage.close()
+        assert min(start for start, _ in end_offsets(old, of=stage.stem).values()) == 0, "it forgot nothing"
+        del stage.__dict__["reverse"], stage.__dict__["forward"]
+        stage.come_home()
+        assert any("had forgotten" in line for line in stage.said)
+        assert same_on_both(stage) == []
+    finally:
+        stage.close()

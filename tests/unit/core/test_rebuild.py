@@ -1,0 +1,149 @@
+"""A rebuild, decided: which records would be gone for good, what is refused, what is kept of it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from causeway.core.errors import BadInput
+from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step, Way
+from causeway.core.failback.rebuild import (
+    PartitionPrice,
+    Reader,
+    RebuildPrice,
+    is_inside,
+    mirrored_stretches,
+    offsets_outside,
+    refuse_rebuild,
+)
+from causeway.core.failover.figure import at_most, exact, unknown
+from causeway.core.failover.journal import Journal, failback_record
+from causeway.core.failover.journal import fold as fold_journal
+from causeway.core.flow_log import LogRecord
+from causeway.core.flow_state import FlowState, KnownPair, adopted_record, fold, pair_record
+from causeway.core.identity import TopicPartition
+from tests.unit.core.test_failback import cut, run_of
+
+OLD = TopicPartition("orders", 0)
+
+
+def test_what_the_new_primary_still_has_of_each_offset_of_the_old_one() -> None:
+    dice = random.Random(4)
+    runs, source, target, there = [], 0, 0, dict[int, int]()
+    for _ in range(30):
+        segments = [(dice.randrange(1, 6), dice.randrange(1, 3)) for _ in range(dice.randrange(1, 4))]
+        segments[-1] = (segments[-1][0], 0)
+        runs.append(run_of(source, target, *segments))
+        for copied, skipped in segments:
+            there |= {source + n: target + n for n in range(copied)}
+            source, target = source + copied + skipped, target + copied
+        source, target = source + dice.randrange(3), target + 1
+    for new_start in (0, 7, target // 2, target + 5):
+        stretches = mirrored_stretches(runs, new_start)
+        assert stretches == sorted(stretches)
+        held = {offset for offset, at in there.items() if at >= new_start}
+        assert {n for n in range(source) if is_inside(stretches, n, n + 1)} == held
+        first, behind = source // 4, source * 3 // 4
+        assert offsets_outside(stretches, first, behind) == len(set(range(first, behind)) - held)
+
+
+def test_only_one_stretch_holds_a_range() -> None:
+    stretches = [(0, 5), (6, 9)]
+    assert is_inside(stretches, 1, 5)
+    assert not is_inside(stretches, 4, 7)
+    assert not is_inside([], 0, 1)
+
+
+def price(**changes: object) -> RebuildPrice:
+    partition = PartitionPrice(
+        old=OLD, held=exact(9), held_bytes=exact(900), gone=exact(0), anew=exact(12), newest_ms=5_000
+    )
+    return replace(RebuildPrice(source="sf", partitions=(partition,)), **changes)  # type: ignore[arg-type]
+
+
+def losing(gone: object) -> RebuildPrice:
+    made = price()
+    return replace(made, partitions=(replace(made.partitions[0], gone=gone),))  # type: ignore[arg-type]
+
+
+READER = Reader(group="billing", topics=("orders",), is_active=False)
+
+
+@pytest.mark.parametrize(
+    ("found", "accepts", "refused"),
+    [
+        (price(), False, ""),
+        (price(readers=(READER,)), False, ""),
+        (price(readers=(replace(READER, is_active=True),)), True, "members on sf = billing"),
+        (price(written_to=("orders",)), True, "still written to"),
+        (losing(exact(3)), False, "gone for good"),
+        (losing(at_most(3, "not all was read")), False, "not all was read"),
+        (losing(unknown("compaction")), False, "compaction"),
+        (losing(exact(3)), True, ""),
+    ],
+)
+def test_what_a_rebuild_refuses(found: RebuildPrice, *, accepts: bool, refused: str) -> None:
+    if not refused:
+        refuse_rebuild(found, accepts_loss=accepts)
+        return
+    with pytest.raises(BadInput, match=refused):
+        refuse_rebuild(found, accepts_loss=accepts)
+
+
+def test_the_hash_is_the_same_once_the_old_primary_is_empty() -> None:
+    """Else a try that was killed in the middle couldn't tell that it goes on with what was agreed to."""
+    before = FailbackPlan(flow="f", reverse="b", way=Way.REBUILD, cuts=(cut(),), late=())
+    emptied = replace(before, cuts=(cut(old_start=15, tail=exact(0)),))
+    assert before.hash == emptied.hash
+    assert before.hash != replace(before, way=Way.RESUME).hash
+    assert (cut().tail_from, cut(old_start=15).tail_from) == (10, 15)
+
+
+def test_json_tells_the_price() -> None:
+    plan = FailbackPlan(flow="f", reverse="b", way=Way.REBUILD, cuts=(cut(),), late=(), rebuild=price())
+    told = plan.as_dict()["rebuild"]
+    assert isinstance(told, dict)
+    assert told["gone_for_good"] == exact(0).as_dict()
+    assert told["partitions"][0]["last_written"] == "1970-01-01T00:00:05Z"
+
+
+def test_the_journal_keeps_what_a_rebuild_has_to_know_again() -> None:
+    facts = {"plan": "abc", "exports": {"orders.diverged.T": 5}, "policies": {"orders": None}}
+    run = FailbackRun(
+        run="r1",
+        flow="f",
+        reverse="b",
+        way=Way.REBUILD,
+        step=Step.EXPORTED,
+        by="me",
+        begun_ms=1,
+        at_ms=2,
+        facts=facts,
+    )
+    assert fold_journal(Journal(), 0, *failback_record(run)).newest_failback("f") == run
+
+
+PAIR = KnownPair(
+    source_topic="orders", source_topic_id=UUID(int=1), target_topic_id=UUID(int=2), partitions=1
+)
+
+
+def folded(*records: tuple[bytes, bytes]) -> FlowState:
+    states: dict[str, FlowState] = {}
+    for offset, (key, value) in enumerate(records):
+        states = fold(states, LogRecord(offset, 0, key, value))
+    return states["f"]
+
+
+def test_an_emptied_source_is_remembered_until_the_next_adoption() -> None:
+    emptied = adopted_record("f", "orders", replace(PAIR, adopted_at=4, source_emptied=True))
+    late, grown = pair_record("f", "orders", PAIR), pair_record("f", "orders", replace(PAIR, partitions=3))
+    home = adopted_record("f", "orders", replace(PAIR, adopted_at=9))
+    assert not folded(late).pairs["orders"].source_emptied
+    assert folded(late, emptied).pairs["orders"].source_emptied
+    assert folded(emptied, late, grown).pairs["orders"].source_emptied, "a run's word comes late"
+    assert not folded(emptied, home).pairs["orders"].source_emptied
+    assert not folded(home, emptied).pairs["orders"].source_emptied, "and so may the mark"

@@ -1,0 +1,36 @@
+"""What somebody reads before the old primary's topics are emptied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from causeway.core.failback.plan import FailbackPlan, Way
+from causeway.core.failover.figure import exact, unknown
+from causeway.entrypoints.failback_text import plan_text
+from tests.unit.core.test_failback import cut
+from tests.unit.core.test_rebuild import READER, price
+
+
+def told(**changes: object) -> str:
+    plan = FailbackPlan(
+        flow="f", reverse="b", way=Way.REBUILD, cuts=(cut(),), late=(), rebuild=price(**changes)
+    )
+    return plan_text(plan)
+
+
+def test_the_price_of_a_rebuild_says_what_is_deleted_and_who_is_there() -> None:
+    text = told(readers=(READER, replace(READER, group="audit", is_active=True)), written_to=("orders",))
+    assert "9 records of sf are DELETED, and 12 are copied anew; 5 never crossed" in text
+    assert "1970-01-01T00:00:05Z" in text
+    assert "GROUP billing on orders: goes on there where --home puts it" in text
+    assert "GROUP audit on orders: has members there: stop its consumers" in text
+    assert "STILL WRITTEN TO orders" in text
+    assert "refused without" not in text
+
+
+def test_what_would_be_gone_for_good_is_loud() -> None:
+    partition = price().partitions[0]
+    assert "GONE FOR GOOD 3 records" in told(partitions=(replace(partition, gone=exact(3)),))
+    unread = told(partitions=(replace(partition, gone=unknown("not all was read")),))
+    assert "GONE FOR GOOD unknown records" in unread
+    assert "(not all was read): refused without --accept-loss" in unread
