@@ -264,6 +264,32 @@ def test_what_is_normal_is_not_reported_as_anything(
     assert (view.plan.parked, view.plan.later) == ({}, {})
 
 
+def test_aborted_leftovers_that_the_targets_retention_took_are_nobodys_loss(
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
+) -> None:
+    """Where a flow settles, too: nothing was settled there."""
+    topic = f"leftovers-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 10)
+    mirror = made(f"leftovers_{name}", topic, settle=True, lanes=1)
+    mirror.run()
+    dead = producer(nyc.endpoint(), transactional_id=mirror.flow.transactional_id(0))
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(f"sf.{topic}", b"never seen", partition=0)
+    dead.flush(30)
+    dead.abort_transaction(30)
+    end = topic_ends(nyc)[f"sf.{topic}", 0][1]
+    assert end > 12, "ten records, a marker, what was aborted, another marker"
+    delete_records(nyc, f"sf.{topic}", end)
+    append(sf, topic, "second", 5)
+
+    report = mirror.run()
+
+    assert (reasons(report), report.records, report.lag) == ({}, 5, 0)
+    assert shown(nyc, f"sf.{topic}") == shown(sf, topic)[10:]
+
+
 def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
     sf: LabCluster,
     nyc: LabCluster,

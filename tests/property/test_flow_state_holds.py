@@ -28,6 +28,7 @@ from causeway.core.flow_state import (
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.gaps import uncopied_gap
 from causeway.core.identity import TopicPartition
+from causeway.core.settle_notes import SettleNote, note_records
 
 flows = st.sampled_from(["f", "g"])
 small = st.integers(0, 40)
@@ -42,6 +43,7 @@ events = st.lists(
         st.tuples(st.just("forgotten"), flows, st.sampled_from(["sf.a", "sf.b"])),
         st.tuples(st.just("gap"), flows, small),
         st.tuples(st.just("set"), flows, small),
+        st.tuples(st.just("settling"), flows, small),
         st.tuples(st.just("clusters"), flows, small),
     ),
     max_size=30,
@@ -74,13 +76,16 @@ def record_of(event, state, offset):
             if kind == "adopted":
                 return adopted_record(flow, detail, replace(made, adopted_at=offset))
             return forgotten_record(flow, detail, before or made)
-        case "gap" | "set":
-            return ledger_record(kind, flow, detail, offset)
+        case "gap" | "set" | "settling":
+            return ledger_record(kind, flow, detail, offset, state)
         case _:
             return clusters_record(flow, source=f"s{detail}", target=f"t{detail}")
 
 
-def ledger_record(kind, flow, detail, offset):
+def ledger_record(kind, flow, detail, offset, state):
+    if kind == "settling":
+        made = SettleNote(TopicPartition("sf.a", 0), UUID(int=2), detail)
+        return next(note_records(flow, [made], state.settling))  # taking an older one away comes first
     said = {"source_topic_id": UUID(int=1), "by": "b", "because": "c", "at_ms": offset}
     if kind == "gap":
         place = TopicPartition("a", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import pytest
 
@@ -13,7 +14,9 @@ from causeway.brokers.target_log import WireTarget
 from causeway.core.codecs import Codec
 from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.lane_task import Assignment, LaneTask, ParkReason, PartitionRow
+from causeway.core.lane_task import Assignment, LaneResult, LaneTask, ParkReason, PartitionRow
+from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import Doubt
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
 from causeway.flows.lane.run import run_lane
@@ -42,6 +45,7 @@ class Scene:
             self.source.create_topic("orders", _PARTITIONS),
             self.target.create_topic("sf", _PARTITIONS),
         )
+        self.target.create_topic(FLOWS_TOPIC, 1)
         self.network = VirtualNetwork(Process(self.loop, "worker"))
         self.reader = WireLogReader(SimWire(self.source, self.network, "sf"))
         self.writer = WireTarget(SimWire(self.target, self.network, "nyc"))
@@ -72,7 +76,7 @@ class Scene:
         if await self.writer.open_transaction(_LANE) is not None:
             return False
         await self.network.sleep(1)
-        return all(log.last_stable == log.end for tp, log in self.target.logs.items())
+        return all(log.last_stable == log.end for log in self.target.logs.values())
 
 
 def batch(value: bytes, producer_id: int = -1, epoch: int = -1) -> bytes:
@@ -186,30 +190,48 @@ def test_without_a_position_or_with_a_lost_tail_nothing_is() -> None:
     assert not Scene().settled(then=lose)
 
 
+class Trimmed:
+    """A mirror whose worker dies with records open on the target; then the target's retention takes all."""
+
+    def __init__(self) -> None:
+        self.at = Stage()
+        self.network, self.reader, self.target = self.at.worker("worker")
+        self.generation = self.at.begin(self.network, self.target)
+        assert self.run().rows[0].parked is None  # nothing to copy: only a first position
+        self.at.source.append_directly(self.at.pair.source, batch(b"v"))
+        self.network.run(self._die)
+
+    def run(self) -> LaneResult:
+        task = self.at.task(self.generation, known=True, settles=True)
+        return self.network.run(lambda: run_lane(task, self.reader, self.target, self.network))
+
+    async def _die(self) -> None:
+        owner = await self.target.claim(_LANE, timeout_ms=60_000)
+        await owner.append({self.at.mirror: batch(b"v", owner.producer.producer_id, owner.producer.epoch)})
+
+    def trim(self) -> None:
+        self.at.settle()
+        log = self.at.target.logs[self.at.mirror]
+        assert log.last_stable == log.end, "nothing is open any more"
+        log.retain_from(log.end)
+
+
 def test_what_was_settled_and_trimmed_before_any_position_is_not_copied_again() -> None:
     """Retention took what a successor had settled in front of its own claim, and died: readers have seen it,
     and nothing is left to compare."""
-    at = Stage()
-    network, reader, target = at.worker("worker")
-    generation = at.begin(network, target)
-
-    def run() -> PartitionRow:
-        task = at.task(generation, known=True, settles=True)
-        return network.run(lambda: run_lane(task, reader, target, network)).rows[0]
-
-    assert run().parked is None  # nothing to copy: only a first position
-
-    async def die_in_a_transaction_and_settle_it() -> None:
-        owner = await target.claim(_LANE, timeout_ms=60_000)
-        await owner.append({at.mirror: batch(b"v", owner.producer.producer_id, owner.producer.epoch)})
-        opened = await target.open_transaction(_LANE)
-        assert opened is not None
-        assert await target.settle(_LANE, opened)
-
-    at.write()
-    network.run(die_in_a_transaction_and_settle_it)
-    at.settle()
-    at.target.logs[at.mirror].retain_from(at.target.logs[at.mirror].end)
-    parked = run().parked
+    scene = Trimmed()
+    with patch.object(WireTarget, "claim", side_effect=Doubt("it died")):
+        assert scene.run().outcome == "doubt"
+    scene.trim()
+    parked = scene.run().rows[0].parked
     assert parked is not None
     assert parked.reason is ParkReason.TARGET_TAIL_UNPROVED
+
+
+def test_what_was_aborted_and_trimmed_is_nobodys_loss() -> None:
+    """Nothing was settled there, and no note says so: the mirror goes on, and nothing is reported."""
+    scene = Trimmed()
+    scene.network.run(lambda: scene.target.claim(_LANE, timeout_ms=60_000))  # which aborts
+    scene.trim()
+    row = scene.run().rows[0]
+    assert (row.parked, row.later, row.records) == (None, "", 3)

@@ -104,7 +104,7 @@ class WireTarget(WireMapReader):
         """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
         return await self._append(TopicPartition(topic, 0), [(key, value)])
 
-    async def append_many(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> int:
+    async def append_many(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Records of partition 0, in order, without transaction; how many. Of an error some may be left."""
         count = 0
         for batch in in_batches(records, _BATCH_BYTES):
@@ -259,16 +259,17 @@ def _open_since(partition: Any) -> dict[int, int] | Refused:
 
 
 def in_batches(
-    records: Iterable[tuple[bytes, bytes]], most_bytes: int
-) -> Iterator[list[tuple[bytes, bytes]]]:
+    records: Iterable[tuple[bytes, bytes | None]], most_bytes: int
+) -> Iterator[list[tuple[bytes, bytes | None]]]:
     """Never an empty one; one that is too large by itself goes alone."""
-    batch: list[tuple[bytes, bytes]] = []
+    batch: list[tuple[bytes, bytes | None]] = []
     size_bytes = 0
     for key, value in records:
-        if batch and size_bytes + len(key) + len(value) > most_bytes:
+        record_bytes = len(key) + len(value or b"")
+        if batch and size_bytes + record_bytes > most_bytes:
             yield batch
             batch, size_bytes = [], 0
         batch.append((key, value))
-        size_bytes += len(key) + len(value)
+        size_bytes += record_bytes
     if batch:
         yield batch

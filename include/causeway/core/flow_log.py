@@ -11,7 +11,7 @@ from causeway.core.errors import ProtocolFault
 
 _VERSION = 1
 _TurnKind = Literal["run", "alive", "ended", "parked", "fence", "lift", "claimed"]
-_PairKind = Literal["pairs", "adopted", "forgotten", "gap", "set"]
+_PairKind = Literal["pairs", "adopted", "forgotten", "gap", "set", "settling"]
 _ClusterKind = Literal["clusters", "acl", "acl_gone"]
 Kind = _TurnKind | _PairKind | _ClusterKind
 

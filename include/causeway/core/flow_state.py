@@ -32,6 +32,7 @@ from causeway.core.flow_log import LogRecord, as_record, parse_key, parse_value_
 from causeway.core.gap_ledger import AcceptedGap, parse_accepted
 from causeway.core.identity import Generation
 from causeway.core.last_parked import LastParked, parse_last_parked
+from causeway.core.settle_notes import SettleNote, with_note, without_note
 
 _NEVER = Generation(-1)
 
@@ -109,6 +110,8 @@ class FlowState:
     """Likewise."""
     source_cluster_id: str | None = None
     target_cluster_id: str | None = None
+    settling: frozenset[SettleNote] = frozenset()
+    """Where transactions of dead owners may have been settled."""
     acls: Mapping[Acl, int] = field(default_factory=dict)
     """Created by this flow on the target, with the place of the newest entry (`core/acl_ledger.py`)."""
 
@@ -133,7 +136,7 @@ def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState
     """The states after one more record of the log; records of other makers are refused, not skipped."""
     kind, flow = parse_key(record)
     if record.value is None:
-        return states
+        return _without(states, kind, flow, record)
     value = parse_value_of(record)
     if kind == "claimed":
         return states  # says nothing: it was appended to be read up to
@@ -142,6 +145,15 @@ def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState
         return {**states, flow: _apply(before, kind, value, record)}
     except (KeyError, ValueError) as cause:
         raise unreadable(record, "value") from cause
+
+
+def _without(states: dict[str, FlowState], kind: str, flow: str, record: LogRecord) -> dict[str, FlowState]:
+    """What is over; nothing else than notes of settling is ever taken away."""
+    if kind != "settling":
+        return states
+    state = states.get(flow, FlowState())
+    place = record.key.decode().split("/", 3)[-1]
+    return {**states, flow: replace(state, settling=without_note(state.settling, place))}
 
 
 def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
@@ -155,7 +167,7 @@ def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRec
             return turned(state, value, Generation(record.offset))
         case "pairs" | "adopted" | "forgotten":
             return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
-        case "gap" | "set" | "parked":
+        case "gap" | "set" | "parked" | "settling":
             return _with_ledger(state, kind, value)
         case "acl" | "acl_gone":
             return _with_acl(state, kind, value, record.offset)
@@ -245,6 +257,8 @@ def _with_ledger(state: FlowState, kind: str, value: dict[str, object]) -> FlowS
     if kind == "gap":
         accepted = parse_accepted(value)
         return replace(state, gaps={**state.gaps, accepted.name: accepted})
+    if kind == "settling":
+        return replace(state, settling=with_note(state.settling, value))
     if kind == "parked":
         return replace(state, parked=parse_last_parked(value))
     entry = parse_set_by_hand(value)

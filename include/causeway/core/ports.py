@@ -15,7 +15,7 @@ What an implementation promises
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -206,6 +206,10 @@ class Target(LogReader, Protocol):
 
     async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
         """One record without transaction, on all replicas in sync; returns its offset."""
+        ...
+
+    async def append_many(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> int:
+        """As many as there are, in order; how many."""
         ...
 
     async def positions(

@@ -1,6 +1,6 @@
 """Settle: commit what a dead owner left open instead of aborting it, so that default readers see no repeats.
 
-    describe -> prove -> commit in its place -> describe again          in front of the claim
+    describe -> prove -> note -> commit in its place -> describe again  in front of the claim
     read the tail -> prove -> S and T move, map and position first      behind the claim (`tail.py`)
 
 Switchable per flow, for transactions v2 only. To prove is to compare: each record is the source's next one,
@@ -8,7 +8,8 @@ on both occasions, because between them the owner may have gone on, and a succes
 
 Invariants
     A. What isn't proved isn't committed: anything odd leaves the transaction to the claim, which aborts it.
-    B. What was committed and isn't proved behind the claim is never passed over: its partition is parked.
+    B. What was committed and isn't proved behind the claim is never passed over: its partition is parked. The
+       note says how far anything was: what retention took elsewhere is nobody's loss.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.lane_rules import foreign_data, tail_unproved
 from causeway.core.lane_task import LaneTask, Parked
+from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import (
     Clock,
     Diverged,
@@ -32,6 +34,7 @@ from causeway.core.ports import (
     Source,
     Target,
 )
+from causeway.core.settle_notes import SettleNote, may_hold_settled, note_of, note_records
 from causeway.core.settled_tail import Differs, SettledTail, TailComparison
 from causeway.flows.lane.deposed import told_by_deposed
 from causeway.flows.lane.refusals import fetch_refusal
@@ -74,10 +77,27 @@ class Settling:
             if transaction is None or not await self._is_proved(transaction, seen):
                 return
             self.seen_producers.add(transaction.producer_id)
+            await self._say_how_far(transaction, seen)
             if not await self._target.settle(self._task.transactional_id, transaction):
                 return
             self._ended |= transaction.partitions
             await self._clock.sleep(_PAUSE_SECONDS)
+
+    async def _say_how_far(self, transaction: OpenTransaction, seen: Mapping[TopicPartition, Ground]) -> None:
+        """Written before anything is settled: afterwards, retention may leave nothing else to tell by."""
+        notes: list[SettleNote] = []
+        for tp, end in (await self._target.log_ends(sorted(transaction.partitions & seen.keys()))).items():
+            position = seen[tp].position
+            if isinstance(end, Refused) or position is None:
+                raise Doubt(f"the end of {tp}, in front of settling: {end}")
+            notes.append(note_of(tp, position, end.offset))
+        before = (await self._target.flow_state(self._task.flow)).settling
+        await self._target.append_many(FLOWS_TOPIC, note_records(self._task.flow, notes, before))
+
+    async def took_away(self, trimmed: Collection[Ground]) -> list[Ground]:
+        """Of grounds whose log begins behind their positions: where settled records may have gone with it."""
+        notes = (await self._target.flow_state(self._task.flow)).settling if trimmed else ()
+        return [g for g in trimmed if g.position and may_hold_settled(notes, g.target, g.position)]
 
     def count(self, before: Mapping[TopicPartition, Ground], now: Mapping[TopicPartition, Ground]) -> None:
         """Of what was settled: the records whose position came along. The others lie behind it still."""

@@ -56,7 +56,7 @@ class TailCheck:
         for tp in [tp for tp in grounds if self._rows[tp].parked]:
             del grounds[tp]
         if self._settling is not None:
-            self._park_trimmed(grounds)
+            await self._park_trimmed(grounds, self._settling)
         reading = {
             tp: max(_tail_start(ground), ground.log_start)
             for tp, ground in grounds.items()
@@ -82,17 +82,20 @@ class TailCheck:
             return False
         return head.producer_id in _producers(ground, self._owner) | self._settling.seen_producers
 
-    def _park_trimmed(self, grounds: dict[TopicPartition, Ground]) -> None:
-        """Behind the last record lies its marker; what lay behind that and was deleted can't be proved."""
-        for tp, ground in list(grounds.items()):
-            if ground.position is None or ground.recopied_from is not None:
-                continue
-            if ground.log_start > ground.target_next + 1:
-                cause = f"its log begins at {ground.log_start}"
-                self._rows[tp].parked = tail_unproved(
-                    self._task.flow, ground.assignment, ground.target_next, cause
-                )
-                del grounds[tp]
+    async def _park_trimmed(self, grounds: dict[TopicPartition, Ground], settling: Settling) -> None:
+        """Behind the last record lies its marker; what was settled behind that and deleted can't be proved.
+        Else only aborted records went, and nothing is lost."""
+        trimmed = [
+            ground
+            for ground in grounds.values()
+            if ground.recopied_from is None and ground.log_start > ground.target_next + 1
+        ]
+        for ground in await settling.took_away(trimmed):
+            cause = f"its log begins at {ground.log_start}"
+            self._rows[ground.target].parked = tail_unproved(
+                self._task.flow, ground.assignment, ground.target_next, cause
+            )
+            del grounds[ground.target]
 
     async def _take_settled(self, grounds: dict[TopicPartition, Ground], tp: TopicPartition) -> None:
         """What was settled and has no position yet: proved, or nothing goes on there."""
