@@ -184,6 +184,25 @@ def test_a_deleted_source_parks_until_a_person_ends_the_matter(
     assert shown(nyc, f"sf.{gone}")[10:] == shown(sf, gone)
 
 
+def test_a_source_made_anew_that_ends_just_where_the_old_one_did_is_no_mirror_that_is_caught_up(
+    sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
+) -> None:
+    """No offset and no epoch tells, and nothing waits to be copied: no lane would look at it."""
+    topic = f"level-{name}"
+    create_topic(sf, topic)
+    append(sf, topic, "first", 10)
+    mirror = made(f"level_{name}", topic)
+    mirror.run()
+    delete_topic(sf, topic)
+    create_topic(sf, topic)
+    append(sf, topic, "anew", 10)
+
+    assert reasons(mirror.run()) == {f"{topic}-0": ParkReason.SOURCE_RECREATED}
+    assert restart(mirror, topic).how == "begun anew"
+    assert mirror.run().records == 10
+    assert shown(nyc, f"sf.{topic}")[10:] == shown(sf, topic)
+
+
 def test_a_deleted_target_that_is_forgotten_is_made_again_by_the_next_run(
     sf: LabCluster, nyc: LabCluster, made: Callable[..., Mirror], name: str
 ) -> None:
