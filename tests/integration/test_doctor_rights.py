@@ -12,12 +12,22 @@ import pytest
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result
 from causeway.core.diagnosis.names import SCRATCH_PREFIX
 from causeway.core.diagnosis.rights import doctor_rights
-from causeway.core.rights import NeededRight, Operation
+from causeway.core.errors import NotAuthorized
+from causeway.core.flow import Flow
+from causeway.core.naming import FLOWS_TOPIC, IdentityNaming
+from causeway.core.rights import NeededRight, Operation, needed_rights
 from causeway.lab.access import Right
 from causeway.lab.cluster import LabCluster
 from tests.integration.examined import assert_no_scratch_left, examined, of, red
-from tests.integration.inline_flow import create_topic, everything, mirror_of
-from tests.integration.test_least_rights import RIGHTS, Guarded, forget_flows_topic, name_of
+from tests.integration.inline_flow import (
+    InlineFlow,
+    create_topic,
+    everything,
+    mirror_of,
+    named,
+    write,
+)
+from tests.integration.test_least_rights import RIGHTS, Guarded, forget_flows_topic, lab_right, name_of
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]
@@ -174,6 +184,84 @@ def test_a_super_user_is_told_that_it_is_one(guarded: Guarded) -> None:
         "nyc",
     }
     assert diagnosis.exit_code == 0
+
+
+class GuardedPair:
+    """A flow and its failback, whose one user has the rights that both need, and no other."""
+
+    def __init__(self, sf: LabCluster, nyc: LabCluster, name: str) -> None:
+        self.clusters, self.user, self.topic = {"sf": sf, "nyc": nyc}, f"user-{name}", f"orders-{name}"
+        there = mirror_of(f"there_{name}", self.topic)
+        there = replace(there, naming=IdentityNaming("sf"), failback=f"back_{name}")
+        back = replace(there, name=f"back_{name}", source="nyc", target="sf", naming=IdentityNaming("nyc"))
+        self.flows = [there, replace(back, failback="", failback_of=there.name)]
+        for cluster in self.clusters.values():
+            cluster.add_user(self.user)
+        create_topic(sf, self.topic)
+        write(sf, self.topic, 5)
+        for flow in self.flows:
+            for right in needed_rights(flow, [self.topic]):
+                self.cluster_of(flow, right).grant(self.user, lab_right(right))
+        self.runs(there).run()
+
+    def cluster_of(self, flow: Flow, right: NeededRight) -> LabCluster:
+        return self.clusters[flow.source if right.side == "source" else flow.target]
+
+    def runs(self, flow: Flow) -> InlineFlow:
+        here, there = (named(self.clusters[side], side, self.user) for side in (flow.source, flow.target))
+        return InlineFlow(flow, here, there)
+
+    def look(self, flow: Flow) -> Diagnosis:
+        runs = self.runs(flow)
+        return examined(flow, runs.source, runs.target, others=self.flows, read_only=True)
+
+
+@pytest.fixture
+def pair(clusters: tuple[LabCluster, LabCluster], topic_name: Callable[..., str]) -> GuardedPair:
+    return GuardedPair(*clusters, topic_name("x").split("-")[1])
+
+
+def not_passed(diagnosis: Diagnosis, *checks: str) -> list[Finding]:
+    return [each for check in checks for each in of(diagnosis, check) if each.result is not Result.PASSED]
+
+
+def test_what_a_flow_and_its_failback_need_of_each_other_is_judged(pair: GuardedPair) -> None:
+    """One user works for both: what one of them writes is no excess of the other that reads it."""
+    for flow in pair.flows:
+        assert not_passed(pair.look(flow), "rights", "rights in excess") == []
+        for right in needed_rights(flow, [pair.topic]):
+            if right.side == "target" or right.name == pair.topic:
+                continue
+            cluster = pair.cluster_of(flow, right)
+            needs = [r for other in pair.flows for r in needed_rights(other, [pair.topic])]
+            if right.operation is Operation.DESCRIBE:  # Read brings Describe with it
+                (taken,) = [r for r in needs if r.name == right.name and r.operation is Operation.READ]
+                cluster.revoke(pair.user, lab_right(taken))
+            cluster.revoke(pair.user, lab_right(right))
+            found = not_passed(pair.look(flow), "rights")
+            assert [(each.result, each.remedy) for each in found if right.why in each.finding] == [
+                (Result.FAILED, right.command(f"User:{pair.user}"))
+            ]
+            cluster.grant(pair.user, lab_right(right))
+            if right.operation is Operation.DESCRIBE:
+                cluster.grant(pair.user, lab_right(taken))
+
+
+def test_a_flow_that_may_not_see_whether_its_failback_is_fenced_does_not_begin(pair: GuardedPair) -> None:
+    there, _ = pair.flows
+    right = next(r for r in needed_rights(there, []) if (r.side, r.name) == ("source", FLOWS_TOPIC))
+    pair.cluster_of(there, right).revoke(pair.user, lab_right(right))
+    with pytest.raises(NotAuthorized) as refused:
+        pair.runs(there).run()
+    assert str(refused.value).endswith(right.command(f"User:{pair.user}"))
+    pair.cluster_of(there, right).grant(pair.user, lab_right(right))
+
+
+def test_the_page_for_people_shows_what_a_pair_needs() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "rights.md").read_text(encoding="utf-8")
+    for right in needed_rights(replace(mirror_of("sf_to_nyc", "orders"), failback="nyc_to_sf"), []):
+        assert right.command("User:causeway") in page
+        assert right.why in page
 
 
 def test_the_page_for_people_shows_doctors_rights_too() -> None:

@@ -86,10 +86,10 @@ class Guarded:
         return wanted
 
     def give(self, right: NeededRight) -> None:
-        self._at(right).grant(self.user, _lab(right))
+        self._at(right).grant(self.user, lab_right(right))
 
     def take(self, right: NeededRight) -> None:
-        self._at(right).revoke(self.user, _lab(right))
+        self._at(right).revoke(self.user, lab_right(right))
 
     @contextmanager
     def without(self, right: NeededRight) -> Iterator[None]:
@@ -114,7 +114,7 @@ class Guarded:
         return self.source if right.side == "source" else self.target
 
 
-def _lab(right: NeededRight) -> Right:
+def lab_right(right: NeededRight) -> Right:
     pattern = "prefixed" if right.is_prefix else "literal"
     return Right(right.resource, right.name, right.operation.name.lower(), pattern)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from causeway.core.flow import Flow, RefusedPolicy
+from causeway.core.flow import Flow, RefusedPolicy, group_of, map_topic_of
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
 
@@ -82,7 +82,12 @@ def needed_rights(flow: Flow, source_topics: Iterable[str]) -> tuple[NeededRight
     What it keeps up besides needs more: see `upkeep_rights`.
     """
     topics = sorted(source_topics)
-    return (*_on_source(topics), *_on_mirrors(flow, topics), *_on_own_things(flow))
+    return (
+        *_on_source(topics),
+        *(_on_other_way(flow) if flow.opposite else ()),
+        *_on_mirrors(flow, topics),
+        *_on_own_things(flow),
+    )
 
 
 def group_rights(flow: Flow, groups: FlowGroups, names: Iterable[str]) -> tuple[NeededRight, ...]:
@@ -135,6 +140,19 @@ def _on_source(topics: list[str]) -> list[NeededRight]:
         NeededRight(side="source", resource="topic", name=topic, operation=operation, why=why)
         for topic in topics
         for operation, why in uses
+    ]
+
+
+def _on_other_way(flow: Flow) -> list[NeededRight]:
+    """What the flow in the other direction keeps there: who may write now, and from where on."""
+    uses: tuple[tuple[Resource, str, Operation, str], ...] = (
+        ("topic", FLOWS_TOPIC, Operation.READ, "see that the other flow is fenced"),
+        ("group", group_of(flow.opposite), Operation.DESCRIBE, "know where its records end"),
+        ("topic", map_topic_of(flow.target), Operation.READ, "the same where its positions have expired"),
+    )
+    return [
+        NeededRight(side="source", resource=resource, name=name, operation=operation, why=why)
+        for resource, name, operation, why in uses
     ]
 
 

@@ -27,13 +27,14 @@ def flows_listed(deployment: Deployment) -> Outcome:
             f"{flow.source} -> {flow.target}",
             ", ".join(flow.topics.include),
             _policy(flow),
+            flow.failback_of or None,
             flow.lanes,
             deployment.schedules[flow.name].schedule or "by hand",
             _length(deployment.schedules[flow.name].run_for_seconds),
         )
         for flow in deployment.flows.values()
     ]
-    headers = ("FLOW", "CLUSTERS", "TOPICS", "NAMING", "LANES", "SCHEDULE", "RUNS FOR")
+    headers = ("FLOW", "CLUSTERS", "TOPICS", "NAMING", "FAILBACK OF", "LANES", "SCHEDULE", "RUNS FOR")
     number = counted(len(rows), "flow")
     text = f"{table(headers, rows)}\n\n{deployment.file} is valid ({number})"
     return Outcome(payload=payload, text=text)
@@ -48,6 +49,8 @@ def _flow_as_dict(deployment: Deployment, flow: Flow) -> dict[str, object]:
         "topics": list(flow.topics.include),
         "topics.exclude": list(flow.topics.exclude),
         "replication.policy": _policy(flow),
+        "failback_of": flow.failback_of or None,
+        "failback": flow.failback or None,
         "start": _start(flow.start),
         "lanes": flow.lanes,
         "schedule": schedule.schedule,

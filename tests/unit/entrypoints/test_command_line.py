@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,14 @@ clusters:
   nyc: {connection: kafka_nyc}
 flows:
   sf_to_nyc: {source: sf, target: nyc, topics: [orders, "payments-.*"], run_for: 10m}
+"""
+PAIR = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders], replication.policy: identity}
+  nyc_to_sf: {source: nyc, target: sf, replication.policy: identity, failback_of: sf_to_nyc}
 """
 VERBS = [
     "flows",
@@ -77,8 +86,8 @@ def test_flows_lists_and_says_that_the_file_is_valid(
     assert main(["flows"]) == 0
     printed = capsys.readouterr()
     assert printed.out == (
-        "FLOW       CLUSTERS   TOPICS               NAMING  LANES  SCHEDULE  RUNS FOR\n"
-        "sf_to_nyc  sf -> nyc  orders, payments-.*  prefix     16  by hand   600 s\n"
+        "FLOW       CLUSTERS   TOPICS               NAMING  FAILBACK OF  LANES  SCHEDULE  RUNS FOR\n"
+        "sf_to_nyc  sf -> nyc  orders, payments-.*  prefix  -               16  by hand   600 s\n"
         "\n"
         "include/flows.yaml is valid (1 flow)\n"
     )
@@ -91,6 +100,21 @@ def test_flows_prints_json_for_machines(project: Path, capsys: pytest.CaptureFix
     assert printed["file"] == "include/flows.yaml"
     assert [flow["name"] for flow in printed["flows"]] == ["sf_to_nyc"]
     assert printed["flows"][0]["run_for_seconds"] == 600.0
+    assert (printed["flows"][0]["failback_of"], printed["flows"][0]["failback"]) == (None, None)
+
+
+def test_flows_shows_which_one_leads_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pair.yaml").write_text(PAIR)
+    assert main(["flows", "--file", "pair.yaml"]) == 0
+    there, back = capsys.readouterr().out.splitlines()[1:3]
+    assert re.split(r"  +", there)[3:5] == ["identity", "-"]
+    assert re.split(r"  +", back)[:5] == ["nyc_to_sf", "nyc -> sf", "orders", "identity", "sf_to_nyc"]
+    assert main(["flows", "--file", "pair.yaml", "--json"]) == 0
+    flows = json.loads(capsys.readouterr().out)["flows"]
+    assert [(flow["failback_of"], flow["failback"]) for flow in flows] == [
+        (None, "nyc_to_sf"),
+        ("sf_to_nyc", None),
+    ]
 
 
 def test_the_file_is_found_upward_as_the_environment_says_or_as_given(

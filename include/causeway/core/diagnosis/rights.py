@@ -39,6 +39,8 @@ class RightsFacts:
     may_claim: bool
     has_heartbeats: bool = False
     """The source has a topic of heartbeats, so nobody has to make it."""
+    may_see_other_way: bool = True
+    """The positions of the flow in the other direction, which are on the source."""
 
 
 def judge_missing(
@@ -85,7 +87,8 @@ def _grouped(lacking: Iterable[tuple[NeededRight, list[str]]]) -> list[tuple[lis
 def _lacking(right: NeededRight, facts: RightsFacts, mirrors: Mapping[str, str]) -> list[str]:
     """What of it is missing, by name."""
     if right.resource == "group":
-        return [] if facts.may_commit else [right.name]
+        is_held = facts.may_commit if right.side == "target" else facts.may_see_other_way
+        return [] if is_held else [right.name]
     if right.resource == "transactional-id":
         return [] if facts.may_claim else [right.name]
     names = list(mirrors.values()) if right.is_prefix else [right.name]
@@ -172,21 +175,30 @@ def meant_for_target_cluster(flow: Flow) -> frozenset[Operation]:
     return frozenset({Operation.ALTER} if flow.upkeep.sync_acls else ())
 
 
-def held_on_source(flow: Flow, granted: Granted, cluster: frozenset[int] | None) -> tuple[Held, ...]:
-    """Of all that a flow reads there, it may write its heartbeats only."""
+def held_on_source(
+    flow: Flow, granted: Granted, cluster: frozenset[int] | None, other_way: Flow | None = None
+) -> tuple[Held, ...]:
+    """Of all that a flow reads there, it may write its heartbeats only. `other_way` leads to that cluster, as
+    the same user: what it may do there is no excess."""
     writes = {HEARTBEATS_TOPIC} if flow.upkeep.emit_heartbeats else set()
+    own = {FLOWS_TOPIC, other_way.map_topic} if other_way else set()
+    mirrors = meant_for_mirrors(other_way) if other_way else frozenset()
     return (
         Held(
             resource="topic",
-            granted={name: held for name, held in granted.items() if name not in writes},
-            meant=MEANT_FOR_SOURCES,
+            granted={name: held for name, held in granted.items() if name not in writes | own},
+            meant=MEANT_FOR_SOURCES | mirrors,
         ),
         Held(
             resource="topic",
-            granted={name: held for name, held in granted.items() if name in writes},
-            meant=MEANT_FOR_SOURCES | {Operation.CREATE, Operation.WRITE},
+            granted={name: held for name, held in granted.items() if name in writes | own},
+            meant=MEANT_FOR_OWN,
         ),
-        Held(resource="cluster", granted={"": cluster}),
+        Held(
+            resource="cluster",
+            granted={"": cluster},
+            meant=meant_for_target_cluster(other_way) if other_way else frozenset(),
+        ),
     )
 
 

@@ -189,9 +189,9 @@ class _Examination:
         mirrors = set(seen.mirrors.values())
         own = {FLOWS_TOPIC, flow.map_topic}
         on_target = granted(seen.target)
-        self.found += judge_excess(
-            views["source"], held_on_source(flow, facts.source, views["source"].operations)
-        )
+        other_way = next((other for other in self._others if other.name == flow.opposite), None)
+        on_source = held_on_source(flow, facts.source, views["source"].operations, other_way)
+        self.found += judge_excess(views["source"], on_source)
         self.found += judge_excess(
             views["target"],
             (

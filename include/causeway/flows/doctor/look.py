@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.brokers.inspection import look_at_topics
+from causeway.brokers.inspection import group_operations, look_at_topics
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.diagnosis.brokers import KAFKAS_OWN
 from causeway.core.diagnosis.facts import ClusterView, TopicView
 from causeway.core.diagnosis.rights import Granted, RightsFacts
 from causeway.core.diagnosis.topics import TopicPair, defaults_of
 from causeway.core.errors import CausewayError, NotAuthorized
-from causeway.core.flow import Flow
+from causeway.core.flow import Flow, group_of, map_topic_of
 from causeway.core.flow_state import FlowState
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, is_internal
@@ -84,7 +84,8 @@ async def look_at_rights(
     target = clusters.target
     heartbeats = await _heartbeats(flow, clusters)
     return RightsFacts(
-        source=granted({**seen.source, **heartbeats}),
+        source=granted({**seen.source, **heartbeats, **await _of_other_way(flow, clusters)}),
+        may_see_other_way=await _may_see_other_way(flow, clusters),
         target=granted(seen.target),
         existing=seen.existing,
         not_creatable=[name for name, error in creation.items() if isinstance(error, NotAuthorized)],
@@ -98,6 +99,18 @@ async def look_at_rights(
 async def _heartbeats(flow: Flow, clusters: Clusters) -> dict[str, TopicMetadata]:
     """The topic that the flow would write on its source, there or not; nothing if it doesn't."""
     return await clusters.source.wire.topics([HEARTBEATS_TOPIC]) if flow.upkeep.emit_heartbeats else {}
+
+
+async def _of_other_way(flow: Flow, clusters: Clusters) -> dict[str, TopicMetadata]:
+    """What the flow in the other direction keeps on this one's source, there or not."""
+    wanted = [FLOWS_TOPIC, map_topic_of(flow.target)]
+    return await clusters.source.wire.topics(wanted) if flow.opposite else {}
+
+
+async def _may_see_other_way(flow: Flow, clusters: Clusters) -> bool:
+    if not flow.opposite:
+        return True
+    return await group_operations(clusters.source.wire, group_of(flow.opposite)) != frozenset()
 
 
 def granted(topics: Mapping[str, TopicMetadata]) -> Granted:
