@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,24 +14,9 @@ from causeway.flows.failback import back, home
 from causeway.flows.look import look_at_flow
 from causeway.lab.cluster import LabCluster
 from tests.failback.stage import FailbackStage, read, values
+from tests.killing import Killed, dies_after
 
 pytestmark = pytest.mark.integration
-
-
-class Killed(BaseException):
-    """Nothing that any code here could catch."""
-
-
-def dies_after(function: Callable[..., Any]) -> Callable[..., Any]:
-    async def later(*arguments: Any, **named: Any) -> Any:
-        await function(*arguments, **named)
-        raise Killed
-
-    def now(*arguments: Any, **named: Any) -> Any:
-        function(*arguments, **named)
-        raise Killed
-
-    return later if inspect.iscoroutinefunction(function) else now
 
 
 @pytest.fixture

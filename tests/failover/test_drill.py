@@ -13,6 +13,7 @@ from causeway.flows.failover.drill import drill, history
 from causeway.flows.failover.sides import open_target_side
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.killing import Killed
 
 pytestmark = pytest.mark.integration
 
@@ -27,10 +28,6 @@ def clones(stage: FailoverStage) -> list[str]:
     with open_target_side(stage.target.endpoint()) as sides:
         listed = sides.network.run(ConsumerGroups(sides.target.wire).listed)
     return [name for name in listed if name.startswith(clones_of(stage.flow.name))]
-
-
-class Killed(BaseException):
-    """Nothing that any code here could catch."""
 
 
 def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(

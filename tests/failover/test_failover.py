@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from causeway.flows.failover import apply, checking, steps
 from causeway.flows.look import look_at_flow
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.killing import Killed, dies_after
 
 pytestmark = pytest.mark.integration
 RECORDS = 300
@@ -137,18 +137,6 @@ def test_a_fence_that_stood_before_stays(mirrored: FailoverStage) -> None:
     assert fence_of(mirrored) == "nyc takes over"
 
 
-class Killed(BaseException):
-    """Nothing that any code here could catch."""
-
-
-def _after(function: Callable[..., Any]) -> Callable[..., Any]:
-    async def dies(*arguments: Any, **named: Any) -> Any:
-        await function(*arguments, **named)
-        raise Killed
-
-    return dies
-
-
 STEPS = [
     (steps, "create_journal"),
     (steps, "write_journal"),
@@ -172,7 +160,7 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
     before = offsets(mirrored)
     for module, step in STEPS:
         with monkeypatch.context() as dying:
-            dying.setattr(module, step, _after(getattr(module, step)))
+            dying.setattr(module, step, dies_after(getattr(module, step)))
             with pytest.raises(Killed):
                 mirrored.fail_over(wish)
         done = mirrored.fail_over(wish)
@@ -226,7 +214,7 @@ def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(
     """Snapshot taken, fenced, killed: the sheet that was agreed to isn't true any more."""
     wish = mirrored.wish(None)
     with monkeypatch.context() as dying:
-        dying.setattr(apply, "close_flow", _after(apply.close_flow))
+        dying.setattr(apply, "close_flow", dies_after(apply.close_flow))
         with pytest.raises(Killed):
             mirrored.fail_over(wish)
     assert fence_of(mirrored) is not None
@@ -241,7 +229,7 @@ def test_what_reads_on_behind_the_moves_of_a_dead_run_is_no_reason_to_give_it_up
 ) -> None:
     wish = mirrored.wish(None)
     with monkeypatch.context() as dying:
-        dying.setattr(apply, "compare_and_move", _after(apply.compare_and_move))
+        dying.setattr(apply, "compare_and_move", dies_after(apply.compare_and_move))
         with pytest.raises(Killed):
             mirrored.fail_over(wish)
     for name, held in offsets(mirrored).items():

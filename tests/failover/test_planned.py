@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from causeway.flows.look import look_at_flow
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.integration.inline_flow import delete_records
+from tests.killing import Killed, dies_after
 
 pytestmark = pytest.mark.integration
 RECORDS, LEFT = 120, 35
@@ -147,22 +146,6 @@ def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
     assert held(alive) == exact(alive), "by the last group sync, which is no failover"
 
 
-class Killed(BaseException):
-    """Nothing that any code here could catch."""
-
-
-def _dies_after(function: Callable[..., Any]) -> Callable[..., Any]:
-    async def later(*arguments: Any, **named: Any) -> Any:
-        await function(*arguments, **named)
-        raise Killed
-
-    def now(*arguments: Any, **named: Any) -> Any:
-        function(*arguments, **named)
-        raise Killed
-
-    return later if inspect.iscoroutinefunction(function) else now
-
-
 STEPS = [
     (switch, "drain"),
     (steps, "create_journal"),
@@ -179,7 +162,7 @@ def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
     alive: FailoverStage, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     with monkeypatch.context() as dying:
-        dying.setattr(module, step, _dies_after(getattr(module, step)))
+        dying.setattr(module, step, dies_after(getattr(module, step)))
         with pytest.raises(Killed):
             alive.fail_over(planned(alive))
     alive.fail_over(planned(alive))
@@ -192,7 +175,7 @@ def test_killed_behind_the_fence_and_written_to_since_it_is_given_up(
     alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as dying:
-        dying.setattr(apply, "close_flow", _dies_after(apply.close_flow))
+        dying.setattr(apply, "close_flow", dies_after(apply.close_flow))
         with pytest.raises(Killed):
             alive.fail_over(planned(alive))
     alive.write([BASE_MS])
