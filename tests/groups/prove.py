@@ -12,7 +12,7 @@ from causeway.lab.record import ClusterSpec
 from tests.groups.jvm import GroupProbe
 from tests.groups.many import Measured, many_groups, measured
 from tests.groups.stage import GroupStage
-from tests.groups.stops import prepared, stop_and_start
+from tests.groups.stops import assert_each_is_read_once, prepared
 
 STOPS, RECORDS = 100, 2_000
 GROUPS, PARTITIONS, MANY_RECORDS = 1_000, 100, 100_000
@@ -55,7 +55,7 @@ def _stops(source: LabCluster, target: LabCluster, java: GroupProbe, seed: int, 
         for number in range(STOPS // len(_KINDS)):
             client = _CLIENTS[number % len(_CLIENTS)]
             try:
-                stop_and_start(scene, f"{number}", client, java, dice)
+                assert_each_is_read_once(scene, f"{number}", client, java, dice)
             except AssertionError as failure:
                 raise GroupsFailed(f"seed {seed}, {kind}, stop {number} ({client}): {failure}") from failure
             done += 1

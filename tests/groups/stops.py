@@ -22,8 +22,10 @@ def prepared(scene: GroupStage, kind: str, records: int, dice: random.Random) ->
     return scene
 
 
-def stop_and_start(scene: GroupStage, name: str, client: str, java: GroupProbe, dice: random.Random) -> None:
-    """:raises AssertionError: a record is missed or read again."""
+def assert_each_is_read_once(
+    scene: GroupStage, name: str, client: str, java: GroupProbe, dice: random.Random
+) -> None:
+    """A group that is stopped on the source and started on the target misses none and reads none again."""
     group = scene.group(name)
     every = [(p, value) for p, _, value in all_values(scene.target, scene.mirrored)]
     stop = dice.randrange(1, len(every))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.groups.conftest import MakeStage
 from tests.groups.jvm import GroupProbe
-from tests.groups.stops import prepared, stop_and_start
+from tests.groups.stops import assert_each_is_read_once, prepared
 
 pytestmark = pytest.mark.integration
 STOPS = 4
@@ -21,4 +21,4 @@ def test_each_remaining_record_is_read_once(stage: MakeStage, java: GroupProbe, 
     scene = prepared(stage(partitions=3), kind, 600, dice)
     for number in range(STOPS):
         client = "java" if number % 2 else "librdkafka"
-        stop_and_start(scene, f"{client} {number}", client, java, dice)
+        assert_each_is_read_once(scene, f"{client} {number}", client, java, dice)

@@ -65,7 +65,7 @@ class Stage:
     def ends(self, topic: str) -> tuple[int, int] | None:
         return topic_ends(self.target).get((topic, 0))
 
-    def parks(self, reason: ParkReason, *words: str) -> str:
+    def assert_parks(self, reason: ParkReason, *words: str) -> str:
         """Run: `topic` stands still for this reason and nothing is added to it; `other` goes on."""
         before, others = self.ends(self.mirror), self.visible(self.other_mirror)
         report = self.runs.run()
@@ -208,7 +208,7 @@ def test_a_target_topic_with_fewer_partitions(stage: Stage) -> None:
 def test_a_target_topic_that_holds_foreign_data(stage: Stage) -> None:
     create_topic(stage.target, stage.mirror)
     write(stage.target, stage.mirror, 3)
-    stage.parks(ParkReason.FOREIGN_DATA, stage.mirror, "offset 0", stage.flow.name, "causeway adopt")
+    stage.assert_parks(ParkReason.FOREIGN_DATA, stage.mirror, "offset 0", stage.flow.name, "causeway adopt")
     assert len(stage.visible(stage.mirror)) == 3
 
 
@@ -223,7 +223,7 @@ def test_somebody_writes_into_a_mirror_between_two_rounds(stage: Stage) -> None:
     assert line.startswith(f"{ParkReason.FOREIGN_WRITER}: ")
     assert_says(line, stage.mirror, f"offset {foreign_at[1]}", "WRITE", "causeway reconcile")
     stage.write_more()
-    stage.parks(ParkReason.FOREIGN_WRITER, f"offset {foreign_at[1]}")
+    stage.assert_parks(ParkReason.FOREIGN_WRITER, f"offset {foreign_at[1]}")
     assert len(stage.visible(stage.mirror)) == RECORDS + 1
 
 
@@ -272,7 +272,7 @@ def test_somebody_writes_into_a_mirror_in_the_middle_of_a_lane(stage: Stage) -> 
 def test_a_mirror_that_was_deleted_is_never_made_again_in_silence(stage: Stage) -> None:
     stage.run_first()
     delete_topic(stage.target, stage.mirror)
-    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, stage.flow.name, "causeway restart-topic")
+    stage.assert_parks(ParkReason.TARGET_RECREATED, stage.mirror, stage.flow.name, "causeway restart-topic")
     assert stage.ends(stage.mirror) is None
 
 
@@ -280,7 +280,7 @@ def test_a_mirror_that_was_made_anew(stage: Stage) -> None:
     stage.run_first()
     delete_topic(stage.target, stage.mirror)
     create_topic(stage.target, stage.mirror)
-    stage.parks(ParkReason.TARGET_RECREATED, stage.mirror, "had id", "causeway restart-topic")
+    stage.assert_parks(ParkReason.TARGET_RECREATED, stage.mirror, "had id", "causeway restart-topic")
     assert stage.visible(stage.mirror) == []
 
 
@@ -289,7 +289,7 @@ def test_a_source_topic_that_was_made_anew_and_grew_past_its_position(stage: Sta
     delete_topic(stage.source, stage.topic)
     create_topic(stage.source, stage.topic)
     write(stage.source, stage.topic, 3 * RECORDS)
-    stage.parks(ParkReason.SOURCE_RECREATED, stage.topic, "had id", "causeway restart-topic")
+    stage.assert_parks(ParkReason.SOURCE_RECREATED, stage.topic, "had id", "causeway restart-topic")
 
 
 def test_a_committed_offset_that_is_not_ours(stage: Stage) -> None:
@@ -298,13 +298,13 @@ def test_a_committed_offset_that_is_not_ours(stage: Stage) -> None:
     admin = admin_client(stage.target.endpoint())
     for answer in admin.alter_consumer_group_offsets([forged]).values():
         answer.result(30)
-    stage.parks(ParkReason.FOREIGN_POSITION, stage.flow.group, "offset 7", stage.mirror, "metadata")
+    stage.assert_parks(ParkReason.FOREIGN_POSITION, stage.flow.group, "offset 7", stage.mirror, "metadata")
 
 
 def test_retention_that_passed_the_position(stage: Stage) -> None:
     stage.run_first()
     delete_records(stage.source, stage.topic, before=RECORDS + 25)
-    line = stage.parks(ParkReason.SOURCE_GAP, f"{stage.topic}-0", "causeway accept-gap")
+    line = stage.assert_parks(ParkReason.SOURCE_GAP, f"{stage.topic}-0", "causeway accept-gap")
     assert_says(line, f"offsets {RECORDS} to {RECORDS + 24} of {stage.topic}-0 are gone")
 
 

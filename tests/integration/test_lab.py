@@ -243,7 +243,9 @@ class TestSaslSsl:
     def test_every_kind_of_right_can_be_given_and_taken(self, guarded: LabCluster, resource: Any) -> None:
         right = Right(resource, "causeway.", "describe", pattern="prefixed")
         guarded.grant("mirror", right)
-        guarded.revoke("mirror", right)
+        guarded.revoke("mirror", right)  # which fails where there is none
+        with pytest.raises(LabTrouble, match="has no such right"):
+            guarded.revoke("mirror", right)
 
     def test_users_keep_their_passwords_over_kill_and_restart(self, lab_cluster: LabClusterFactory) -> None:
         cluster = lab_cluster("guarded_too", security="SASL_SSL", users=("mirror",))
