@@ -102,8 +102,9 @@ class FlowState:
     """Runs had different numbers of lanes: an old worker may hold an id that no lane of today claims."""
     pairs: dict[str, KnownPair] = field(default_factory=dict)
     """By target topic."""
-    forgotten: frozenset[tuple[UUID, UUID]] = frozenset()
-    """Ids (source, target) of pairs that a person has ended: nothing that is said of them counts any more."""
+    forgotten: Mapping[tuple[UUID, UUID], str] = field(default_factory=dict)
+    """Source topics of pairs that a person has ended, by ids (source, target): nothing that is said of them
+    counts any more."""
     gaps: dict[str, AcceptedGap] = field(default_factory=dict)
     """By their names, in the order in which they were accepted."""
     set_by_hand: dict[str, SetByHand] = field(default_factory=dict)
@@ -239,7 +240,7 @@ def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) 
     before, by_hand = state.pairs.get(target_topic), kind == "adopted"
     if kind == "forgotten":
         kept = {topic: known for topic, known in state.pairs.items() if known.ids != pair.ids}
-        return replace(state, pairs=kept, forgotten=state.forgotten | {pair.ids})
+        return replace(state, pairs=kept, forgotten={**state.forgotten, pair.ids: pair.source_topic})
     if not by_hand and pair.ids in state.forgotten:
         return state
     if before is not None and before.adopted_at >= 0:

@@ -11,7 +11,7 @@ repeating the command.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
@@ -71,11 +71,7 @@ def restart_topic(
         done = Restarted(source_topic=topic, target_topic=mirror, how="nothing to do")
         if here is None or there is None:
             if known is None:
-                if here is None:
-                    raise UnknownName(
-                        f"topic {topic}", rule=f"isn't on {flow.source}, and flow {flow.name} doesn't know it"
-                    )
-                return done
+                return done if here is not None else _was_forgotten(flow, state, done)
             return _forget(flow, clusters, target, known, done, reason, dry_run=dry_run)
         pairs = _pairs(topic, here, mirror, there)
         if not clusters.network.run(lambda: _is_another(flow, clusters, known, pairs)):
@@ -83,6 +79,17 @@ def restart_topic(
         beginnings = clusters.network.run(lambda: _beginnings(flow, clusters, pairs))
         clusters.network.run(lambda: refuse_leading_back(flow, clusters, beginnings))
         return _begin(flow, clusters, target, state, beginnings, done, reason, dry_run=dry_run)
+
+
+def _was_forgotten(flow: Flow, state: FlowState, done: Restarted) -> Restarted:
+    """The same command, said again.
+
+    :raises UnknownName: it never was.
+    """
+    if done.source_topic in state.forgotten.values():
+        return replace(done, how="forgotten")
+    rule = f"isn't on {flow.source}, and flow {flow.name} doesn't know it"
+    raise UnknownName(f"topic {done.source_topic}", rule=rule)
 
 
 def _forget(
