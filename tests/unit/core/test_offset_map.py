@@ -128,6 +128,13 @@ def test_the_map_partition_is_the_same_in_every_version():
     assert {(t, p): map_partition(TopicPartition(t, p)) for t, p in pinned} == pinned
 
 
+def test_a_map_that_somebody_has_grown_is_read_where_it_was_written():
+    for partition in range(100):
+        tp = TopicPartition("sf.orders", partition)
+        assert map_partition(tp, 13) == map_partition(tp)
+    assert {map_partition(TopicPartition("sf.orders", p), 3) for p in range(100)} == {0, 1, 2}
+
+
 def test_a_run_written_again_takes_away_what_the_lost_tail_held():
     older, lost = stretch(100, 40, 40), stretch(141, 81, 20)
     again = stretch(116, 57, 10)  # the log had ended at 56, a marker came first
