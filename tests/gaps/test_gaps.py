@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import ParkReason
+from causeway.flows.accept_gap import accept_gap
+from causeway.flows.by_hand import Reason
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
 from tests.gaps.causeway import CausewayOnGaps
 from tests.gaps.ground import GapGround, append, cut_log, put_aside, put_back, shown
 from tests.integration.inline_flow import create_topic
+from tests.integration.test_adopt import forget_positions
 from tests.mirroring import Mirror, make_flow
 
 pytestmark = pytest.mark.integration
@@ -41,6 +45,31 @@ def test_six_losses_are_found_in_front_of_the_first_wrong_record(
     finally:
         played.close()
     assert len(commands) == 6
+
+
+def test_the_way_out_leads_on_where_the_position_has_expired_too(
+    cuttable: LabCluster, nyc: LabCluster
+) -> None:
+    """Told of what the map knows, and accepted of it."""
+    topic = f"expired-{uuid.uuid4().hex[:6]}"
+    create_topic(cuttable, topic)
+    append(cuttable, topic, "first", 20)
+    mirror = Mirror(make_flow(topic.replace("-", "_"), topic), cuttable, nyc)
+    assert mirror.run().records == 20
+    forget_positions(nyc, mirror.flow.group)
+    cuttable.stop()
+    cut_log(cuttable, topic, 10)
+    cuttable.start()
+    append(cuttable, topic, "second", 25)
+
+    (parked,) = mirror.run().parked
+    assert parked.parked is not None
+    assert f"accept-gap {mirror.flow.name} {topic} 0 10 20 " in parked.parked["remedy"]
+    why = Reason(by="a test", because="it is one")
+    accept_gap(mirror.flow, cuttable.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), 10, 20, why)
+    assert mirror.run().records == 25
+    assert shown(nyc, f"sf.{topic}")[20:] == shown(cuttable, topic)[10:]
+    mirror.close()
 
 
 def test_a_source_that_comes_back_leaves_its_park_and_a_lost_tail_is_copied_again(

@@ -16,7 +16,7 @@ from causeway.core.flow_state import FlowState, gap_record
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.gaps import Gap, GapKind, uncopied_gap, unsaid_gap
 from causeway.core.identity import Pair, SourceOffset, TopicPartition
-from causeway.core.lane_rules import judge_position, kept_to
+from causeway.core.lane_rules import LostPosition, judge_position, kept_to, last_run, position_of
 from causeway.core.lane_task import Assignment, Parked
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import EpochEnd, LogEnd, Unreachable
@@ -48,7 +48,7 @@ def accept_gap(
     """:raises BadInput: that isn't the gap that is seen; nothing is written then."""
     with at_both_clusters(flow, source, target, f"gap of {at}") as (clusters, state):
         pair = clusters.network.run(lambda: pair_at(flow, clusters, at))
-        position = clusters.network.run(lambda: _position(flow, clusters, pair))
+        position = clusters.network.run(lambda: _position(flow, clusters, pair, state))
         gap = clusters.network.run(lambda: find_gap(flow, clusters, pair, position))
         if gap is None or (gap.first, gap.end) != (first, end):
             before = _accepted_before(state, pair, first, end)
@@ -106,12 +106,21 @@ def _another_gap(
     )
 
 
-async def _position(flow: Flow, clusters: Clusters, pair: Pair) -> Position:
-    """:raises BadInput: no position of ours, or one about other topics: that is no gap."""
+async def _position(flow: Flow, clusters: Clusters, pair: Pair, state: FlowState) -> Position:
+    """As a lane has it, also where the committed offset has expired.
+
+    :raises BadInput: no position of ours, or one about other topics: that is no gap.
+    """
+    known = state.pairs.get(pair.target.topic)
+    assignment = _assignment(pair, known.adopted_at if known else -1)
     found = (await clusters.target.positions(flow.group, [pair.target], stable=True))[pair.target]
-    verdict = judge_position(flow.name, _assignment(pair), found)
+    verdict = judge_position(flow.name, assignment, found)
     if isinstance(verdict, Position):
         return verdict
+    if isinstance(verdict, LostPosition):
+        runs = (await clusters.target.map_runs(flow.map_topic, [pair.target]))[pair.target]
+        if (run := last_run(runs, assignment)) is not None:
+            return position_of(run)
     facts = verdict if isinstance(verdict, Parked) else f"the flow has no position of {pair.target}"
     raise BadInput(f"gap of {pair.source}", rule=str(facts), remedy="that is no gap that could be accepted")
 
@@ -142,5 +151,5 @@ async def find_gap(flow: Flow, clusters: Clusters, pair: Pair, position: Positio
     return cut or uncopied_gap(tp, position.source_next, start)
 
 
-def _assignment(pair: Pair) -> Assignment:
-    return Assignment(pair=pair, end=SourceOffset(0), start=None, known=True)
+def _assignment(pair: Pair, adopted_at: int = -1) -> Assignment:
+    return Assignment(pair=pair, end=SourceOffset(0), start=None, known=True, adopted_at=adopted_at)
