@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,3 +37,23 @@ def test_each_flow_has_one_weekly_and_off(tmp_path: Path, monkeypatch: pytest.Mo
     assert dag.is_paused_upon_creation is True
     assert set(dag.task_dict) == {"rehearse"}
     assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).dag_id == dag.dag_id
+
+
+@pytest.mark.parametrize("wrong", ["", "1 of 3 offsets didn't end where the plan said"])
+def test_a_drill_that_went_wrong_is_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.entrypoints import airflow_drill
+    from causeway.flows.failover import drill
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    done = SimpleNamespace(run="r1", wrong=wrong, as_dict=dict)
+    monkeypatch.setattr(drill, "drill", lambda *_, **__: done)
+    monkeypatch.setattr(airflow_drill, "airflow_endpoint", lambda *_: SimpleNamespace())
+    context = {"dag_run": SimpleNamespace(run_id="weekly")}
+    monkeypatch.setattr(airflow_drill, "get_current_context", lambda: context)
+    if wrong:
+        with pytest.raises(AirflowFailException, match=wrong):
+            airflow_drill.rehearse("sf_to_nyc", str(tmp_path / "flows.yaml"))
+    else:
+        assert airflow_drill.rehearse("sf_to_nyc", str(tmp_path / "flows.yaml")) == {"run": "r1"}

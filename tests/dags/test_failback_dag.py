@@ -89,3 +89,33 @@ def test_without_a_yes_nothing_is_applied(monkeypatch: pytest.MonkeyPatch) -> No
     for answers in ({"dry_run": True, "approve": "auto"}, {"dry_run": False, "approve": "ask"}):
         with pytest.raises(AirflowFailException):
             airflow_failback.apply_failback("f", "no file", {"plan": ""}, {"step": "resume", **answers})
+
+
+@pytest.mark.parametrize(("step", "done_by"), [("resume", "fail_back"), ("home", "come_home")])
+def test_what_was_looked_at_is_what_is_done_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, done_by: str
+) -> None:
+    from types import SimpleNamespace
+
+    from causeway.entrypoints import airflow_failback
+    from causeway.flows.failback import back, home
+
+    class Done(Exception):
+        """What is done is told by its name."""
+
+    def doing(name: str) -> Any:
+        def do(*arguments: Any) -> None:
+            raise Done(name, arguments[-1].expected_plan)
+
+        return do
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    monkeypatch.setattr(airflow_failback, "airflow_endpoint", lambda *_: SimpleNamespace())
+    context = {"dag_run": SimpleNamespace(run_id="by_hand")}
+    monkeypatch.setattr(airflow_failback, "get_current_context", lambda: context)
+    monkeypatch.setattr(back, "fail_back", doing("fail_back"))
+    monkeypatch.setattr(home, "come_home", doing("come_home"))
+    answers = {"step": step, "dry_run": False, "approve": "auto"}
+    with pytest.raises(Done) as done:
+        airflow_failback.apply_failback("sf_to_nyc", str(tmp_path / "flows.yaml"), {"plan": "abc"}, answers)
+    assert done.value.args == (done_by, "abc")

@@ -21,8 +21,10 @@ from confluent_kafka.admin import OffsetSpec
 
 from causeway.core.failback.plan import FailbackPlan, Way
 from causeway.core.failover.wish import Mode, Wish
+from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming, PrefixNaming
+from causeway.flows.clusters import open_target, state_on
 from causeway.flows.failback.back import FailedBack, Operator, fail_back, look_before_failback
 from causeway.flows.failback.home import CameHome, come_home
 from causeway.flows.failback.logbook import Ways
@@ -51,6 +53,8 @@ class FailbackStage:
     keeps_names: bool
     partitions: int = 2
     settings: dict[str, str] = field(default_factory=dict)
+    flows: tuple[Flow, Flow] | None = None
+    """Forward and reverse, of some flows.yaml, over the topic of the stem's name; None: the stage's own."""
     said: list[str] = field(default_factory=list)
     plans: list[FailbackPlan] = field(default_factory=list)
     _written: int = 0
@@ -62,6 +66,8 @@ class FailbackStage:
 
     @cached_property
     def forward(self) -> Mirror:
+        if self.flows is not None:
+            return Mirror(self.flows[0], self.old, self.new)
         name = self.stem.replace("-", "_")
         naming = IdentityNaming("sf") if self.keeps_names else PrefixNaming("sf")
         back = f"{name}_back" if self.keeps_names else ""
@@ -69,6 +75,8 @@ class FailbackStage:
 
     @cached_property
     def reverse(self) -> Mirror:
+        if self.flows is not None:
+            return Mirror(self.flows[1], self.new, self.old)
         name = self.stem.replace("-", "_")
         naming = IdentityNaming("nyc") if self.keeps_names else PrefixNaming("nyc")
         of = name if self.keeps_names else ""
@@ -162,17 +170,17 @@ class FailbackStage:
 
     def resume(self) -> FailedBack:
         operator = Operator(by="a test", consent=self._note, say=self.said.append)
-        return fail_back(self._ways, Way.RESUME, operator)
+        return fail_back(self.ways, Way.RESUME, operator)
 
     def rebuild(self, *, accepts_loss: bool = False) -> FailedBack:
         operator = Operator(by="a test", consent=self._note, say=self.said.append, accepts_loss=accepts_loss)
-        return fail_back(self._ways, Way.REBUILD, operator)
+        return fail_back(self.ways, Way.REBUILD, operator)
 
     def look_at_rebuild(self) -> FailbackPlan:
-        return look_before_failback(self._ways, Way.REBUILD)
+        return look_before_failback(self.ways, Way.REBUILD)
 
     def come_home(self) -> CameHome:
-        return come_home(self._ways, self.rules, self._mover)
+        return come_home(self.ways, self.rules, self._mover)
 
     def _note(self, plan: FailbackPlan) -> None:
         self.plans.append(plan)
@@ -182,7 +190,7 @@ class FailbackStage:
         return self.old.endpoint(), self.new.endpoint()
 
     @property
-    def _ways(self) -> Ways:
+    def ways(self) -> Ways:
         return Ways(self.forward.flow, self.reverse.flow, self.old.endpoint(), self.new.endpoint())
 
     @property
@@ -190,6 +198,15 @@ class FailbackStage:
         return apply.Operator(by="a test", consent=_yes, say=self.said.append, still_seconds=0.2)
 
     # the truth
+
+    def fences(self) -> tuple[str | None, str | None]:
+        """Why the forward and the reverse flow are fenced; None: they aren't."""
+        return self._fence(self.forward), self._fence(self.reverse)
+
+    def _fence(self, mirror: Mirror) -> str | None:
+        with open_target(mirror.target.endpoint()) as (network, target):
+            fence = network.run(lambda: state_on(target, mirror.flow.name)).fence
+        return None if fence is None else fence.because
 
     def log(self, cluster: LabCluster, topic: str) -> Log:
         return {

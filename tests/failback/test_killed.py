@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -12,42 +10,10 @@ from causeway.core.errors import BadInput, FlowFenced, StalePlan
 from causeway.core.failback.plan import export_topic
 from causeway.flows.failback import back, home
 from causeway.flows.look import look_at_flow
-from causeway.lab.cluster import LabCluster
 from tests.failback.stage import FailbackStage, read, values
 from tests.killing import Killed, dies_after
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def parted(sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]) -> Iterator[FailbackStage]:
-    """Mirrored, failed over, with a tail that never crossed and records that were written since."""
-    stage, dice = FailbackStage(sf, nyc, topic_name("failback"), keeps_names=True), random.Random(5)
-    stage.write(sf, 60, dice)
-    stage.forward.run()
-    stage.write(sf, 20, dice)
-    for name in ("a", "b"):
-        stage.commit(sf, name, stage.stem, {0: 3, 1: 5})
-    stage.fail_over()
-    stage.write(nyc, 40, dice)
-    yield stage
-    stage.close()
-
-
-def fences(stage: FailbackStage) -> tuple[bool, bool]:
-    """Whether forward and reverse flow are fenced."""
-    found = []
-    for mirror in (stage.forward, stage.reverse):
-        state = mirror_state(mirror)
-        found.append(state)
-    return found[0], found[1]
-
-
-def mirror_state(mirror: Any) -> bool:
-    from causeway.flows.clusters import open_target
-
-    with open_target(mirror.target.endpoint()) as (network, target):
-        return network.run(lambda: target.flow_state(mirror.flow.name)).fence is not None
 
 
 def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +28,7 @@ def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: p
             stage.forward.run()
     done = stage.resume()
     assert done.was_done, "the last kill came behind the last record, and only the fence was left"
-    assert fences(stage) == (True, False)
+    assert stage.fences() == (done.run.fence_words, None)
     exported = read(stage.new, export_topic(stage.stem, done.run.begun_ms), stage.partitions)
     tail = {p: values(before[p])[-len(messages) :] for p, messages in exported.items() if messages}
     assert {p: [m.value().decode() for m in found] for p, found in exported.items() if found} == tail
@@ -74,7 +40,7 @@ def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: p
             with pytest.raises(Killed):
                 stage.come_home()
     assert stage.come_home().moved is None
-    assert fences(stage) == (False, True)
+    assert stage.fences() == (None, done.run.stand_by_words)
     assert stage.forward.run().records == 0, "nothing loops back"
     view = look_at_flow(stage.forward.flow, stage.old.endpoint(), stage.new.endpoint())
     assert (view.plan.lag, dict(view.plan.parked)) == (0, {})

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from causeway.lab.cluster import LabCluster
-from tests.failover.stage import FailoverStage
+from tests.failover.stage import BASE_MS, FailoverStage
 
 MakeStage = Callable[..., FailoverStage]
+RECORDS = 300
+STEP_MS = 1_000
+NOWHERE: dict[str, dict[int, int]] = {"ahead": {}, "middle": {}, "behind": {}}
+
+
+def held(stage: FailoverStage) -> dict[str, dict[int, int]]:
+    """On the target, by the groups of `mirrored`."""
+    return {name: stage.there(name) for name in NOWHERE}
 
 
 @pytest.fixture
@@ -25,3 +33,18 @@ def stage(sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]) -> It
     yield make
     for each in made:
         each.mirror.close()
+
+
+@pytest.fixture
+def mirrored(stage: MakeStage) -> FailoverStage:
+    """Two partitions of 300 records, a second apart, mirrored in three runs; 20 more that aren't."""
+    made = stage()
+    for first in range(0, RECORDS, 100):
+        for partition in (0, 1):
+            made.write([BASE_MS + n * STEP_MS for n in range(first, first + 100)], partition)
+        made.run()
+    made.write([BASE_MS + n * STEP_MS for n in range(RECORDS, RECORDS + 20)])
+    made.commit("ahead", {0: 310, 1: 300})
+    made.commit("middle", {0: 200, 1: 150})
+    made.commit("behind", {0: 5})
+    return made

@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.core.failover.drill import clones_of
+from causeway.core.failover.journal import FailoverRun
 from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Wish
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.report import RunReport
+from causeway.flows.clusters import open_target, state_on
 from causeway.flows.failover.apply import FailedOver, Operator, fail_over, look_before_failover
+from causeway.flows.failover.logbook import read_journal
 from causeway.flows.failover.rollback import RolledBack, roll_back
+from causeway.flows.failover.sides import open_target_side
 from causeway.flows.groups.run import sync_groups
 from causeway.lab.cluster import LabCluster
+from tests.failover.reader import read_all
 from tests.groups.stage import commit, committed, make_topic
 from tests.mirroring import Mirror, make_flow
 
@@ -114,30 +121,27 @@ class FailoverStage:
 
     def seen(self, cluster: LabCluster, topic: str) -> list[Seen]:
         """All that a `read_committed` reader sees, partition by partition in order."""
-        settings = {
-            **cluster.endpoint().settings,
-            "group.id": "causeway-test-reader",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 20,
-        }
-        consumer = Consumer(settings)
-        consumer.assign([TopicPartition(topic, p, 0) for p in range(self.partitions)])
-        found, at_end = list[Seen](), set[int]()
-        try:
-            while len(at_end) < self.partitions:
-                message = consumer.poll(_SECONDS)
-                assert message is not None
-                if message.error():
-                    if message.error().code() == KafkaError._PARTITION_EOF:
-                        at_end.add(message.partition())
-                else:
-                    time_ms = message.timestamp()[1]
-                    found.append((message.partition(), message.offset(), time_ms, message.value().decode()))
-        finally:
-            consumer.close()
-        return found
+        return [
+            (p, seen.offset, seen.time_ms, seen.value.decode())
+            for (_, p), log in read_all(cluster, [topic], self.partitions).items()
+            for seen in log
+        ]
+
+    def fence(self) -> str | None:
+        """Why the flow is fenced; the source may be gone."""
+        with open_target(self.target.endpoint()) as (network, target):
+            fence = network.run(lambda: state_on(target, self.flow.name)).fence
+        return None if fence is None else fence.because
+
+    def journal(self) -> list[FailoverRun]:
+        with open_target_side(self.target.endpoint()) as sides:
+            return sides.network.run(lambda: read_journal(sides)).of_flow(self.flow.name)
+
+    def clones(self) -> list[str]:
+        """That a drill has left: by the wire, because the admin client leaves out groups without members."""
+        with open_target_side(self.target.endpoint()) as sides:
+            listed = sides.network.run(ConsumerGroups(sides.target.wire).listed)
+        return [name for name in listed if name.startswith(clones_of(self.flow.name))]
 
     def mirrored_records(self, partition: int = 0) -> list[Seen]:
         return [seen for seen in self.seen(self.target, self.mirrored) if seen[0] == partition]

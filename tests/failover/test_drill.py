@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from causeway.brokers.consumer_groups import ConsumerGroups
-from causeway.core.failover.drill import clones_of
 from causeway.flows.failover import drill as rehearsal
 from causeway.flows.failover.drill import drill, history
-from causeway.flows.failover.sides import open_target_side
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.groups.stage import committed
 from tests.killing import Killed
 
 pytestmark = pytest.mark.integration
@@ -23,11 +21,15 @@ def rehearse(stage: FailoverStage) -> Any:
     return drill(stage.flow, *endpoints, stage.rules, by="a test", say=lambda _: None)
 
 
-def clones(stage: FailoverStage) -> list[str]:
-    """As the brokers list them: by the wire, because the admin client leaves out groups without members."""
-    with open_target_side(stage.target.endpoint()) as sides:
-        listed = sides.network.run(ConsumerGroups(sides.target.wire).listed)
-    return [name for name in listed if name.startswith(clones_of(stage.flow.name))]
+def test_readers_that_find_nothing_make_it_a_bad_drill(
+    stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stage(partitions=1)
+    made.write([BASE_MS])
+    made.run()
+    made.commit("a", {0: 0})
+    monkeypatch.setattr(rehearsal, "read_first", lambda *_, **__: {})
+    assert rehearse(made).wrong == "from there consumers could read on in 0 of 1 partitions"
 
 
 def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
@@ -41,22 +43,33 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
     made.commit("a", {0: 10, 1: 50})
     made.commit("b", {0: 3})
 
-    done = rehearse(made)
+    stood, real = dict[str, dict[int, int]](), rehearsal.read_first
 
-    assert (done.groups, done.offsets, done.as_planned, done.read) == (2, 3, 3, 3)
+    def noting(endpoint: Any, clone: str, *places: Any, **named: Any) -> Any:
+        held = committed(made.target, clone)
+        stood[clone.rpartition(".")[2]] = {p: offset for (_, p), offset in held.items()}
+        return real(endpoint, clone, *places, **named)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(rehearsal, "read_first", noting)
+        done = rehearse(made)
+
+    logs = [[offset for _, offset, _, _ in made.mirrored_records(p)] for p in (0, 1)]
+    assert stood == {"a": {0: logs[0][10], 1: logs[1][-1] + 1}, "b": {0: logs[0][3]}}
+    assert (done.groups, done.offsets, done.as_planned, done.read, done.wrong) == (2, 3, 3, 3, "")
     assert (done.lost_records, done.rpo_seconds, done.rereads) == (7, 7, 0)
-    assert (clones(made), made.there("a"), made.there("b")) == ([], {}, {})
+    assert (made.clones(), made.there("a"), made.there("b")) == ([], {}, {})
     assert made.run().records == 7, "the mirror goes on"
 
     def dies(*_: Any, **__: Any) -> None:
-        assert clones(made)
+        assert made.clones()
         raise Killed
 
     with monkeypatch.context() as dying:
         dying.setattr(rehearsal, "read_first", dies)
         with pytest.raises(Killed):
             rehearse(made)
-    assert clones(made) == []
+    assert made.clones() == []
 
     with monkeypatch.context() as dying:
         dying.setattr(rehearsal, "read_first", dies)
@@ -69,9 +82,9 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
         dying.setattr(rehearsal, "_remove", only_the_first)  # killed with -9: nobody cleans up
         with pytest.raises(Killed):
             rehearse(made)
-    assert clones(made)
+    assert made.clones()
     again = rehearse(made)
-    assert (clones(made), again.lost_records) == ([], 0)
+    assert (made.clones(), again.lost_records) == ([], 0)
     told = history(made.flow, made.target.endpoint())
     assert [run.run for run in told] == [done.run, again.run]
     assert told[0] == done

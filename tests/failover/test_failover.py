@@ -11,47 +11,16 @@ from causeway.core.errors import BadInput, FlowFenced, StalePlan, UnknownName
 from causeway.core.failover.figure import Bound
 from causeway.core.failover.wish import Active
 from causeway.flows.failover import apply, checking, steps
-from causeway.flows.look import look_at_flow
-from tests.failover.conftest import MakeStage
+from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.killing import Killed, dies_after
 
 pytestmark = pytest.mark.integration
-RECORDS = 300
-STEP_MS = 1_000
-
-
-@pytest.fixture
-def mirrored(stage: MakeStage) -> FailoverStage:
-    """Two partitions of 300 records, a second apart, mirrored in three runs; 20 more that aren't."""
-    made = stage()
-    for first in range(0, RECORDS, 100):
-        for partition in (0, 1):
-            made.write([BASE_MS + n * STEP_MS for n in range(first, first + 100)], partition)
-        made.run()
-    made.write([BASE_MS + n * STEP_MS for n in range(RECORDS, RECORDS + 20)])
-    made.commit("ahead", {0: 310, 1: 300})
-    made.commit("middle", {0: 200, 1: 150})
-    made.commit("behind", {0: 5})
-    return made
 
 
 def first_at(stage: FailoverStage, moment_ms: int, partition: int = 0) -> int:
     """The offset of the first record that isn't earlier, as a reader sees it."""
     return next(offset for _, offset, time_ms, _ in stage.mirrored_records(partition) if time_ms >= moment_ms)
-
-
-def number_between(stage: FailoverStage, first: int, last: int, partition: int = 0) -> int:
-    return sum(first <= offset < last for _, offset, _, _ in stage.mirrored_records(partition))
-
-
-def offsets(stage: FailoverStage) -> dict[str, dict[int, int]]:
-    return {name: stage.there(name) for name in ("ahead", "middle", "behind")}
-
-
-def fence_of(stage: FailoverStage) -> str | None:
-    state = look_at_flow(stage.flow, stage.source.endpoint(), stage.target.endpoint()).state
-    return None if state.fence is None else state.fence.because
 
 
 def test_a_moment_moves_every_group_to_its_record_and_the_sheet_told_the_price(
@@ -60,11 +29,11 @@ def test_a_moment_moves_every_group_to_its_record_and_the_sheet_told_the_price(
     moment = BASE_MS + 150 * STEP_MS - 400
     at = {p: first_at(mirrored, moment, p) for p in (0, 1)}
     before = mirrored.sheet(mirrored.wish(moment))
-    assert offsets(mirrored) == {"ahead": {}, "middle": {}, "behind": {}}, "a sheet writes nothing"
+    assert held(mirrored) == NOWHERE, "a sheet writes nothing"
 
     done = mirrored.fail_over(mirrored.wish(moment))
 
-    assert offsets(mirrored) == {"ahead": at, "middle": at, "behind": at}
+    assert held(mirrored) == {"ahead": at, "middle": at, "behind": at}
     assert done.verified.as_planned == done.verified.offsets == 6
     assert done.verified.earlier == ()
     assert (str(before.lost), before.topics[0].lost_seconds.number) == ("20", 20)
@@ -104,23 +73,23 @@ def test_safety_steps_back_and_the_end_is_the_end(mirrored: FailoverStage) -> No
 def test_the_second_time_is_no_failover_and_the_fence_holds(mirrored: FailoverStage) -> None:
     wish = mirrored.wish(None)
     first = mirrored.fail_over(wish)
-    held = offsets(mirrored)
+    moved = held(mirrored)
     again = mirrored.fail_over(wish)
     assert (again.was_done, again.run, again.moved) == (True, first.run, 0)
-    assert offsets(mirrored) == held
+    assert held(mirrored) == moved
     with pytest.raises(FlowFenced, match=f"failover {first.run}"):
         mirrored.run()
 
 
 def test_a_rollback_restores_every_offset_and_lifts_its_fence(mirrored: FailoverStage) -> None:
     mirrored.commit("middle", {0: 7}, on_target=True)
-    before = offsets(mirrored)
+    before = held(mirrored)
     done = mirrored.fail_over(mirrored.wish(BASE_MS + 150 * STEP_MS))
-    assert offsets(mirrored) != before
+    assert held(mirrored) != before
 
     back = mirrored.roll_back(done.run)
 
-    assert offsets(mirrored) == before
+    assert held(mirrored) == before
     assert (back.fence, back.was_done, back.read_on) == ("lifted", False, ())
     assert mirrored.run().records == 20, "the flow goes on"
     assert mirrored.roll_back(done.run).was_done
@@ -134,7 +103,7 @@ def test_a_fence_that_stood_before_stays(mirrored: FailoverStage) -> None:
     fence_flow(mirrored.flow, mirrored.target.endpoint(), by="ops", because="nyc takes over")
     done = mirrored.fail_over(mirrored.wish(None))
     assert "stays" in mirrored.roll_back(done.run).fence
-    assert fence_of(mirrored) == "nyc takes over"
+    assert mirrored.fence() == "nyc takes over"
 
 
 STEPS = [
@@ -157,17 +126,17 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
     expected = {m.group.rpartition(".")[2]: {} for m in mirrored.sheet(wish).plan.moves}
     for move in mirrored.sheet(wish).plan.moves:
         expected[move.group.rpartition(".")[2]][move.target.partition] = move.after
-    before = offsets(mirrored)
+    before = held(mirrored)
     for module, step in STEPS:
         with monkeypatch.context() as dying:
             dying.setattr(module, step, dies_after(getattr(module, step)))
             with pytest.raises(Killed):
                 mirrored.fail_over(wish)
         done = mirrored.fail_over(wish)
-        assert offsets(mirrored) == expected, step
+        assert held(mirrored) == expected, step
         assert mirrored.fail_over(wish).was_done, step
         mirrored.roll_back(done.run)
-        assert (offsets(mirrored), fence_of(mirrored)) == (before, None), step
+        assert (held(mirrored), mirrored.fence()) == (before, None), step
 
 
 def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(
@@ -186,7 +155,7 @@ def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(
         dying.setattr(ConsumerGroups, "commit", only_one)
         with pytest.raises(Killed):
             mirrored.fail_over(wish)
-    assert [bool(held) for held in offsets(mirrored).values()] == [True, False, False]
+    assert [bool(stood) for stood in held(mirrored).values()] == [True, False, False]
     with pytest.raises(BadInput, match="other parameters"):
         mirrored.fail_over(mirrored.wish(BASE_MS))
     done = mirrored.fail_over(wish)
@@ -200,8 +169,8 @@ def test_what_moves_between_the_sheet_and_the_fence_stops_it(mirrored: FailoverS
 
     with pytest.raises(StalePlan):
         mirrored.fail_over(mirrored.wish(None), consent=meanwhile)
-    assert offsets(mirrored) == {"ahead": {}, "middle": {}, "behind": {}}
-    assert fence_of(mirrored) is None
+    assert held(mirrored) == NOWHERE
+    assert mirrored.fence() is None
     with pytest.raises(StalePlan, match="was asked for"):
         mirrored.fail_over(mirrored.wish(None), plan="0123456789abcdef")
     planned = mirrored.sheet(mirrored.wish(None)).plan.hash
@@ -217,11 +186,11 @@ def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(
         dying.setattr(apply, "close_flow", dies_after(apply.close_flow))
         with pytest.raises(Killed):
             mirrored.fail_over(wish)
-    assert fence_of(mirrored) is not None
+    assert mirrored.fence() is not None
     mirrored.commit("middle", {0: 220})
     with pytest.raises(StalePlan):
         mirrored.fail_over(wish)
-    assert (offsets(mirrored), fence_of(mirrored)) == ({"ahead": {}, "middle": {}, "behind": {}}, None)
+    assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
 
 
 def test_what_reads_on_behind_the_moves_of_a_dead_run_is_no_reason_to_give_it_up(
@@ -232,13 +201,13 @@ def test_what_reads_on_behind_the_moves_of_a_dead_run_is_no_reason_to_give_it_up
         dying.setattr(apply, "compare_and_move", dies_after(apply.compare_and_move))
         with pytest.raises(Killed):
             mirrored.fail_over(wish)
-    for name, held in offsets(mirrored).items():
-        mirrored.commit(name, {p: offset + 1 for p, offset in held.items()}, on_target=True)
-    read_on = offsets(mirrored)
+    for name, stood in held(mirrored).items():
+        mirrored.commit(name, {p: offset + 1 for p, offset in stood.items()}, on_target=True)
+    read_on = held(mirrored)
     done = mirrored.fail_over(wish)
     assert (done.moved, done.verified.moved_on) == (0, done.verified.offsets)
-    assert offsets(mirrored) == read_on
-    assert fence_of(mirrored) == f"failover {done.run}"
+    assert held(mirrored) == read_on
+    assert mirrored.fence() == f"failover {done.run}"
 
 
 def test_a_group_at_work_on_the_target_is_refused_by_name_or_left(mirrored: FailoverStage) -> None:
@@ -250,7 +219,7 @@ def test_a_group_at_work_on_the_target_is_refused_by_name_or_left(mirrored: Fail
             consumer.poll(0.1)
         with pytest.raises(BadInput, match=name):
             mirrored.fail_over(mirrored.wish(None))
-        assert fence_of(mirrored) is None
+        assert mirrored.fence() is None
         done = mirrored.fail_over(mirrored.wish(None, active=Active.LEAVE))
     finally:
         consumer.close()

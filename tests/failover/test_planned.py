@@ -12,8 +12,7 @@ from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.flows.failover import apply, steps
 from causeway.flows.failover import planned as switch
-from causeway.flows.look import look_at_flow
-from tests.failover.conftest import MakeStage
+from tests.failover.conftest import NOWHERE, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.integration.inline_flow import delete_records
 from tests.killing import Killed, dies_after
@@ -50,15 +49,6 @@ def exact(stage: FailoverStage) -> dict[str, dict[int, int]]:
             at = here[stood] if stood < len(here) else here[-1] + 1
             expected.setdefault(name, {})[partition] = at
     return expected
-
-
-def held(stage: FailoverStage) -> dict[str, dict[int, int]]:
-    return {name: stage.there(name) for name in STOOD}
-
-
-def fence_of(stage: FailoverStage) -> str | None:
-    state = look_at_flow(stage.flow, stage.source.endpoint(), stage.target.endpoint()).state
-    return None if state.fence is None else state.fence.because
 
 
 def values(stage: FailoverStage, *, mirrored: bool) -> list[tuple[int, int, str]]:
@@ -120,14 +110,14 @@ def test_a_writer_an_open_transaction_and_a_reader_are_refused_by_name(alive: Fa
             alive.fail_over(planned(alive))
     finally:
         consumer.close()
-    assert (fence_of(alive), held(alive)) == (None, {name: {} for name in STOOD})
+    assert (alive.fence(), held(alive)) == (None, NOWHERE)
 
 
 def test_what_stands_still_is_refused_with_its_lag(alive: FailoverStage) -> None:
     delete_records(alive.source, alive.stem, RECORDS + 3)
     with pytest.raises(BadInput, match=f"{alive.stem}-0 .lag .*1 partitions parked"):
         alive.fail_over(planned(alive))
-    assert (fence_of(alive), held(alive)) == (None, {name: {} for name in STOOD})
+    assert (alive.fence(), held(alive)) == (None, NOWHERE)
 
 
 def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
@@ -142,7 +132,7 @@ def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
     monkeypatch.setattr(switch, "drain", and_then_somebody_writes)
     with pytest.raises(StalePlan, match=f"{alive.stem}-0 ends at {RECORDS + LEFT + 1}"):
         alive.fail_over(planned(alive))
-    assert fence_of(alive) is None
+    assert alive.fence() is None
     assert held(alive) == exact(alive), "by the last group sync, which is no failover"
 
 
@@ -181,6 +171,6 @@ def test_killed_behind_the_fence_and_written_to_since_it_is_given_up(
     alive.write([BASE_MS])
     with pytest.raises(StalePlan, match="1 partitions that were written to"):
         alive.fail_over(planned(alive))
-    assert fence_of(alive) is None
+    assert alive.fence() is None
     assert alive.fail_over(planned(alive)).verified.as_planned == 5
     assert values(alive, mirrored=True) == values(alive, mirrored=False)

@@ -133,17 +133,28 @@ def commit(
     cluster: LabCluster, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = ""
 ) -> None:
     """Without a member, as an administrator does."""
+    commit_all(cluster, {group: offsets}, metadata)
+
+
+def commit_all(
+    cluster: LabCluster, groups: Mapping[str, Mapping[tuple[str, int], int]], metadata: str = ""
+) -> None:
+    """As `commit`, many groups over one connection."""
     network = Network()
     wire = Wire(cluster.endpoint(), network)
+    wanted = {
+        group: {Place(*place): Committed(offset, metadata) for place, offset in offsets.items()}
+        for group, offsets in groups.items()
+    }
 
-    async def work() -> object:
+    async def work() -> dict[str, dict[Place, int] | Refused]:
         await wire.connect()
-        wanted = {Place(*place): Committed(offset, metadata) for place, offset in offsets.items()}
-        return await ConsumerGroups(wire).commit({group: wanted})
+        return await ConsumerGroups(wire).commit(wanted)
 
     try:
-        answer = network.run(work)
-        assert all(code == 0 for code in answer[group].values()), answer  # type: ignore[index]
+        for group, codes in network.run(work).items():
+            assert not isinstance(codes, Refused), (group, codes)
+            assert not any(codes.values()), (group, codes)
     finally:
         wire.disconnect()
         network.close()

@@ -38,8 +38,10 @@ def drill_flow(request: Request) -> Outcome:
         _keep_plot(request.options.svg, runs)
     payload = {"flow": flow.name, "drills": [{"run": run.run, **run.as_dict()} for run in runs]}
     text = f"{table(_HEADERS, [_row(run) for run in runs])}\n\n{flow.name}: {len(runs)} drills"
-    is_bad = done is not None and not done.is_good
-    return Outcome(payload=payload, text=text, exit_code=NOT_AS_PLANNED if is_bad else 0)
+    wrong = "" if done is None else done.wrong
+    if wrong:
+        text += f"\n{flow.name}: {wrong}"
+    return Outcome(payload=payload, text=text, exit_code=NOT_AS_PLANNED if wrong else 0)
 
 
 def _row(run: DrillRun) -> tuple[object, ...]:

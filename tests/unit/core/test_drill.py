@@ -21,6 +21,7 @@ RUN = DrillRun(
     offsets=3,
     as_planned=3,
     read=3,
+    probed=3,
     rto_ms=1_500,
     lost_records=7,
     rpo_seconds=None,
@@ -36,6 +37,25 @@ def test_the_journal_keeps_drills_in_their_order() -> None:
     key, value = drill_record(RUN)
     with pytest.raises(ProtocolFault):
         fold(journal, 2, key, value.replace(b'"groups":2', b'"groups":"2"'))
+
+
+def test_a_drill_that_was_kept_before_probes_were_counted_reads_as_it_was() -> None:
+    key, value = drill_record(RUN)
+    old = value.replace(b'"probed":3,', b"").replace(b'"probed": 3, ', b"")
+    assert old != value
+    assert fold(Journal(), 0, key, old).drills["r1"] == RUN
+
+
+@pytest.mark.parametrize(
+    ("run", "wrong"),
+    [
+        (RUN, ""),
+        (replace(RUN, as_planned=2), "1 of 3 offsets didn't end where the plan said"),
+        (replace(RUN, read=1), "from there consumers could read on in 1 of 3 partitions"),
+    ],
+)
+def test_a_drill_is_good_if_offsets_and_readers_are_where_the_plan_said(run: DrillRun, wrong: str) -> None:
+    assert run.wrong == wrong
 
 
 def test_no_mirror_sees_to_clones() -> None:

@@ -30,6 +30,8 @@ class DrillRun:
     """Read back as the plan says."""
     read: int
     """Partitions whose first record a consumer read at its place, or found that nothing is behind it."""
+    probed: int
+    """Partitions that consumers were sent to."""
     rto_ms: int
     """From the beginning to the last of these records."""
     lost_records: int | None
@@ -38,8 +40,14 @@ class DrillRun:
     rereads: int | None
 
     @property
-    def is_good(self) -> bool:
-        return self.offsets == self.as_planned
+    def wrong(self) -> str:
+        """What didn't go as planned; empty: nothing."""
+        if self.as_planned < self.offsets:
+            missing = self.offsets - self.as_planned
+            return f"{missing} of {self.offsets} offsets didn't end where the plan said"
+        if self.read < self.probed:
+            return f"from there consumers could read on in {self.read} of {self.probed} partitions"
+        return ""
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -49,6 +57,7 @@ class DrillRun:
             "offsets": self.offsets,
             "as_planned": self.as_planned,
             "read": self.read,
+            "probed": self.probed,
             "rto_ms": self.rto_ms,
             "lost_records": self.lost_records,
             "rpo_seconds": self.rpo_seconds,
@@ -67,6 +76,7 @@ def parse_drill(flow: str, run: str, fields: Mapping[str, object]) -> DrillRun:
         offsets=_whole(fields["offsets"]),
         as_planned=_whole(fields["as_planned"]),
         read=_whole(fields["read"]),
+        probed=_whole(fields.get("probed", fields["read"])),  # not kept at first
         rto_ms=_whole(fields["rto_ms"]),
         lost_records=_maybe(fields["lost_records"]),
         rpo_seconds=_maybe(fields["rpo_seconds"]),

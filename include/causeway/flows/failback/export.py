@@ -90,7 +90,7 @@ async def _copy(pairing: Pairing, cut: Cut, place: TopicPartition, writer: Porti
     """Behind what an earlier try has written."""
     at = cut.tail_from
     async for record in pairing.new.records(place, 0, await decided_end(pairing.new, place)):
-        at = max(at, _origin(record) + 1)
+        at = max(at, _origin(record, place) + 1)
     portion: list[Record] = []
     size_bytes = 0
     async for record in pairing.old.records(cut.old, at, cut.old_end):
@@ -108,7 +108,7 @@ async def _compare(pairing: Pairing, cut: Cut, place: TopicPartition) -> int:
     originals = pairing.old.records(cut.old, cut.tail_from, cut.old_end)
     original, gone, before, count = await anext(originals, None), cut.old_start, -1, 0
     async for copy in pairing.new.records(place, 0, await decided_end(pairing.new, place)):
-        at, count = _origin(copy), count + 1
+        at, count = _origin(copy, place), count + 1
         if at <= before:
             raise _fault(place, f"holds offset {at} of {cut.old} behind offset {before}")
         before = at
@@ -152,13 +152,9 @@ def _coordinates(old: TopicPartition, topic_id: UUID, alias: str, offset: int) -
     return tuple((name.encode(), text.encode()) for name, text in told)
 
 
-def _origin(record: Record) -> int:
+def _origin(record: Record, place: TopicPartition) -> int:
     """:raises ProtocolFault: not written by us."""
     name, value = record.headers[-1] if record.headers else (b"", None)
     if name != OFFSET.encode() or value is None or not value.isdigit():
-        raise ProtocolFault(
-            "a record of an export",
-            value=record.offset,
-            rule="has no place on the old primary in its headers",
-        )
+        raise _fault(place, f"holds a record that says no place on the old primary: offset {record.offset}")
     return int(value)

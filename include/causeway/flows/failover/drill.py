@@ -100,18 +100,24 @@ def _clones(sheet: Sheet, run: str, by: str, at_ms: int) -> FailoverRun:
     )
 
 
-def _read(target: ClusterEndpoint, clones: FailoverRun) -> int:
-    """By consumers in the clones' names, those with the most partitions first."""
+def _read(target: ClusterEndpoint, clones: FailoverRun) -> tuple[int, int]:
+    """By consumers in the clones' names, those with the most partitions first.
+
+    :returns: how many partitions they read from their places, and how many they were sent to.
+    """
     chosen = sorted(clones.shifts, key=lambda clone: -len(clones.shifts[clone]))[:_PROBED_AT_MOST]
-    count = 0
+    count = probed = 0
     for clone in chosen:
         places = clones.shifts[clone]
         found = read_first(target, clone, list(places), timeout_seconds=_READ_SECONDS)
         count += sum(at is None or at >= places[place].after for place, at in found.items())
-    return count
+        probed += len(places)
+    return count, probed
 
 
-def _result(clones: FailoverRun, sheet: Sheet, as_planned: int, read: int, rto_ms: int) -> DrillRun:
+def _result(
+    clones: FailoverRun, sheet: Sheet, as_planned: int, read: tuple[int, int], rto_ms: int
+) -> DrillRun:
     seconds = [topic.lost_seconds for topic in sheet.topics]
     return DrillRun(
         run=clones.run,
@@ -121,7 +127,8 @@ def _result(clones: FailoverRun, sheet: Sheet, as_planned: int, read: int, rto_m
         groups=len(clones.shifts),
         offsets=sum(map(len, clones.shifts.values())),
         as_planned=as_planned,
-        read=read,
+        read=read[0],
+        probed=read[1],
         rto_ms=rto_ms,
         lost_records=sheet.lost.number,
         rpo_seconds=None if any(f.number is None for f in seconds) else _most(seconds),

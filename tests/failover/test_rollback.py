@@ -1,0 +1,104 @@
+"""A failover taken back on real brokers: by whom, when, and whose fence is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Consumer
+
+from causeway.core.errors import BadInput, StalePlan
+from causeway.flows.failover import rollback
+from causeway.flows.fence import fence_flow, lift_fence
+from tests.failover.conftest import NOWHERE, STEP_MS, held
+from tests.failover.stage import BASE_MS, FailoverStage
+from tests.killing import Killed, dies_after
+
+pytestmark = pytest.mark.integration
+MOMENT_MS = BASE_MS + 150 * STEP_MS
+
+
+@contextmanager
+def reading(stage: FailoverStage, name: str) -> Iterator[Consumer]:
+    """A member of the group, on the target."""
+    settings = {**stage.target.endpoint().settings, "enable.auto.commit": False}
+    consumer = Consumer({**settings, "group.id": stage.group(name)})
+    try:
+        consumer.subscribe([stage.mirrored])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def test_who_reads_on_the_target_is_named_and_nobody_is_put_back(mirrored: FailoverStage) -> None:
+    run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    moved = held(mirrored)
+    with (
+        reading(mirrored, "middle"),
+        pytest.raises(BadInput, match=f"{mirrored.group('middle')}.*can't be put back while they read"),
+    ):
+        mirrored.roll_back(run)
+    assert (held(mirrored), mirrored.fence()) == (moved, f"failover {run}")
+    assert mirrored.roll_back(run).restored == 6
+    assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
+
+
+def test_who_has_read_on_is_named_and_put_back_all_the_same(mirrored: FailoverStage) -> None:
+    mirrored.commit("middle", {0: 7}, on_target=True)
+    before = held(mirrored)
+    run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    further = held(mirrored)["middle"][0] + 3
+    mirrored.commit("middle", {0: further}, on_target=True)
+    back = mirrored.roll_back(run)
+    assert [(each.group, each.at) for each in back.read_on] == [(mirrored.group("middle"), further)]
+    assert held(mirrored) == before
+
+
+def test_the_newest_goes_first_and_what_was_given_up_not_at_all(mirrored: FailoverStage) -> None:
+    before = held(mirrored)
+    first = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    middle = held(mirrored)
+    second = mirrored.fail_over(mirrored.wish(MOMENT_MS + 30 * STEP_MS)).run
+    with pytest.raises(BadInput, match=f"failover {second} came after it"):
+        mirrored.roll_back(first)
+    mirrored.roll_back(second)
+    assert held(mirrored) == middle
+    mirrored.roll_back(first)
+    assert held(mirrored) == before
+
+    def meanwhile(_sheet: object) -> None:
+        mirrored.commit("behind", {0: 6})
+
+    with pytest.raises(StalePlan, match="behind the fence"):
+        mirrored.fail_over(mirrored.wish(None), consent=meanwhile)
+    given_up = mirrored.journal()[-1].run
+    with pytest.raises(BadInput, match="was given up before it moved anything"):
+        mirrored.roll_back(given_up)
+
+
+def test_a_fence_that_was_raised_since_stays(mirrored: FailoverStage) -> None:
+    run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    target = mirrored.target.endpoint()
+    lift_fence(mirrored.flow, target, by="ops", because="a mistake")
+    fence_flow(mirrored.flow, target, by="ops", because="nyc takes over")
+    assert "stays: raised by ops, nyc takes over" in mirrored.roll_back(run).fence
+    assert mirrored.fence() == "nyc takes over"
+
+
+@pytest.mark.parametrize("step", ["_restore", "_lift"])
+def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    mirrored.commit("middle", {0: 7}, on_target=True)
+    before = held(mirrored)
+    run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    with monkeypatch.context() as dying:
+        dying.setattr(rollback, step, dies_after(getattr(rollback, step)))
+        with pytest.raises(Killed):
+            mirrored.roll_back(run)
+    assert not mirrored.roll_back(run).was_done
+    assert (held(mirrored), mirrored.fence()) == (before, None)
+    assert mirrored.roll_back(run).was_done
