@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -65,7 +65,13 @@ class Mirror:
     def carry(self, tasks: Sequence[LaneTask]) -> list[LaneResult]:
         return [self.worker.run(task) for task in tasks]
 
-    def run(self, *, run_for_seconds: float | None = None, take_over: bool = False) -> RunReport:
+    def run(
+        self,
+        *,
+        run_for_seconds: float | None = None,
+        take_over: bool = False,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> RunReport:
         number = next(_numbers)
         return copy_flow(
             self.flow,
@@ -76,6 +82,7 @@ class Mirror:
                 holder=Holder(name=f"test run {number}", run_id=f"{number}"),
                 run_for_seconds=run_for_seconds,
                 take_over=take_over,
+                is_interrupted=is_interrupted,
             ),
             self.said.append,
         )

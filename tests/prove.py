@@ -31,6 +31,8 @@ from tests.failback.prove import TrialsFailed as FailbacksFailed
 from tests.failback.prove import prove as prove_failback
 from tests.failover.prove import TrialsFailed
 from tests.failover.prove import prove as prove_failover
+from tests.failover.prove_crowd import CrowdFailed
+from tests.failover.prove_crowd import prove as prove_crowd
 from tests.fidelity.prove import prove as prove_compacting
 from tests.follow.measure import follow_fresh
 from tests.gaps.causeway import GapFailed
@@ -125,6 +127,10 @@ def failover(folder: Path, wish: Wish) -> str:
     return prove_failover(folder, wish.seed, _say)
 
 
+def crowd(folder: Path, wish: Wish) -> str:
+    return prove_crowd(folder, wish.seed, _say)
+
+
 def failback(folder: Path, wish: Wish) -> str:
     return prove_failback(folder, wish.seed, _say)
 
@@ -164,6 +170,7 @@ PARTS: dict[str, Part] = {
     for each in (
         following,
         failover,
+        crowd,
         ui,
         failback,
         compacting,
@@ -187,6 +194,7 @@ _DEFAULT = ",".join(part for part in PARTS if part != "ui")
 _FAILURES = (
     CampaignFailed,
     CellsFailed,
+    CrowdFailed,
     FailbacksFailed,
     GapFailed,
     GroupsFailed,
@@ -231,6 +239,7 @@ def _page(told: dict[str, str]) -> str:
         "gaps",
         "following",
         "failover",
+        "crowd",
         "ui",
         "failback",
         "compacting",

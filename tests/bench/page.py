@@ -21,8 +21,8 @@ from tests.bench.slow_line import LineOutcome, line_table
 from tests.bench.table import Outcome, markdown
 from tests.sections import write_section
 
-SECTIONS = ("bench", "groups")
-"""Of the page; `tests/groups/beside.py` writes the second."""
+SECTIONS = ("bench", "groups", "failover")
+"""Of the page; `tests/groups/beside.py` writes the second, `tests/failover/pace.py` the third."""
 _METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 _LINE = """\

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import pytest
 
 from causeway.core.failover.figure import Bound
 from causeway.lab.cluster import LabCluster
+from tests.failover.command_line import CommandLine
 from tests.failover.stage import BASE_MS, FailoverStage
 
 pytestmark = pytest.mark.integration
@@ -43,36 +41,21 @@ def orphan(lab_clusters: LabClusterFactory, nyc: LabCluster) -> Iterator[Failove
 
 
 @pytest.fixture
-def by_hand(orphan: FailoverStage, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command line, as somebody types it at four in the morning."""
-    (tmp_path / "flows.yaml").write_text(FLOWS.format(name=orphan.flow.name, topic=orphan.stem))
-    environ = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "CAUSEWAY"))
-    }
-    environ |= {
-        "HOME": str(tmp_path),
-        "AIRFLOW_CONN_KAFKA_SF": orphan.source.connection_json(),
-        "AIRFLOW_CONN_KAFKA_NYC": orphan.target.connection_json(),
-    }
-
-    def run(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "causeway.entrypoints.cli", "failover", orphan.flow.name, *arguments]
-        command += ["--file", str(tmp_path / "flows.yaml")]
-        return subprocess.run(
-            command, input=typed, capture_output=True, text=True, cwd=tmp_path, env=environ, check=False
-        )
-
-    return run
+def by_hand(orphan: FailoverStage, tmp_path: Path) -> CommandLine:
+    flows = tmp_path / "flows.yaml"
+    flows.write_text(FLOWS.format(name=orphan.flow.name, topic=orphan.stem))
+    return CommandLine(tmp_path, flows, {"sf": orphan.source, "nyc": orphan.target})
 
 
 def test_by_hand_from_the_sheet_to_the_rollback(
-    orphan: FailoverStage, by_hand: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+    orphan: FailoverStage, by_hand: CommandLine, tmp_path: Path
 ) -> None:
+    failover = ("failover", orphan.flow.name)
     at = "2026-09-21T14:15:00Z"  # BASE_MS and 100 seconds
     moment = BASE_MS + 100_000
     expected = next(offset for _, offset, time_ms, _ in orphan.mirrored_records() if time_ms >= moment)
 
-    looked = by_hand("--at", at, "--dry-run", "--json", "--html", "sheet.html")
+    looked = by_hand.run(*failover, "--at", at, "--dry-run", "--json", "--html", "sheet.html")
 
     assert looked.returncode == 0, looked.stderr
     sheet = json.loads(looked.stdout)
@@ -85,12 +68,12 @@ def test_by_hand_from_the_sheet_to_the_rollback(
     assert sheet["plan"] in page
     held = orphan.there("synced")
 
-    done = by_hand("--at", at, "--json", typed=f"{orphan.flow.name}\n")
+    done = by_hand.run(*failover, "--at", at, "--json", typed=f"{orphan.flow.name}\n")
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)["run"]
     assert orphan.there("synced") == {0: expected, 1: expected}
 
-    back = by_hand("--rollback", run, "--yes")
+    back = by_hand.run(*failover, "--rollback", run, "--yes")
     assert (back.returncode, orphan.there("synced")) == (0, held)
     assert "fence: lifted" in back.stdout
 
