@@ -47,6 +47,8 @@ class Bench:
     say: Say = print
     followed_seconds: float = 5.0
     """How long the rounds with nothing to do are watched."""
+    warms_up: bool = True
+    """Each contender has a turn that doesn't count: a broker that has just begun takes half of its speed."""
     _turns: int = 0
 
     def run(self, workload: Workload) -> Outcome:
@@ -73,7 +75,8 @@ class Bench:
             f"{made.log_bytes / 1e6:,.0f} MB, made in {time.monotonic() - began:.0f} s"
         )
         limit = WireLimit()
-        self._turn(stage, folder, limit, [], is_warm_up=True)
+        for contender in (limit, *self.contenders) if self.warms_up else ():
+            self._turn(stage, folder, contender, [], is_warm_up=True)
         limits: list[float] = []
         turns: list[Measurement] = []
         idleness: list[Idleness] = []
@@ -126,13 +129,13 @@ class Bench:
         except StoodStill:
             stage.sweep()
             raise
-        what = "warm-up" if is_warm_up else contender.name
+        what = f"warm-up, {contender.name}" if is_warm_up else contender.name
         self.say(
             f"{stage.workload.name}: {what}: {found.records_per_second:,.0f} records/s, "
             f"start {found.starting_seconds:.1f} s, copy {found.copying_seconds:.1f} s, "
             f"CPU {found.cpu_seconds:.1f} s, peak {found.peak_bytes / 1e6:,.0f} MB"
         )
-        if isinstance(contender, CausewayOnSpark) and not idleness:
+        if isinstance(contender, CausewayOnSpark) and not (idleness or is_warm_up):
             idleness.append(measure_idleness(scene, followed_seconds=self.followed_seconds))
             self.say(
                 f"{stage.workload.name}: nothing to do: a run {idleness[0].run_wall_seconds:.1f} s, "

@@ -34,8 +34,9 @@ class Stage:
         """With an advertised port, clients that have asked the source for its address go there."""
         self.workload = workload
         moved = {"advertised.listeners": f"CLIENT://127.0.0.1:{advertised_source_port}"}
-        self.source = _cluster("sf", folder, moved if advertised_source_port else {})
-        self.target = _cluster("nyc", folder, {})
+        own = dict(workload.broker_settings)
+        self.source = _cluster("sf", folder, own | moved if advertised_source_port else own)
+        self.target = _cluster("nyc", folder, own)
 
     @property
     def source_port(self) -> int:

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.integration
 def test_everybody_copies_everything_and_is_measured(tmp_path: Path) -> None:
     (work,) = chosen("plain", 0.002, None)
     said: list[str] = []
-    bench = Bench(tmp_path, [PlainLoop(), CausewayOnSpark()], rounds=1, say=said.append, followed_seconds=2.0)
+    contenders = [PlainLoop(), CausewayOnSpark()]
+    bench = Bench(tmp_path, contenders, rounds=1, say=said.append, followed_seconds=2.0, warms_up=False)
 
     outcome = bench.run(work)
 

@@ -15,6 +15,8 @@ class Workload:
     codec: str
     batch_bytes: int
     """What the producer of the source aims at; 0: each record is a batch of its own."""
+    broker_settings: tuple[tuple[str, str], ...] = ()
+    """Of both brokers, for everybody."""
 
     @property
     def title(self) -> str:
@@ -85,6 +87,8 @@ WORKLOADS = (
         partitions_per_topic=50,
         codec="none",
         batch_bytes=16 << 10,
+        # A broker makes index files of 10 MiB for each new partition, at the default: see method.md.
+        broker_settings=(("log.index.size.max.bytes", str(256 << 10)),),
     ),
 )
 

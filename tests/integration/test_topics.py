@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from causeway.brokers.admin import ClusterAdmin, probe
+from causeway.brokers.leaders import partitions_of, silent_ones
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import (
     AuthenticationFailed,
@@ -78,7 +79,7 @@ def set_by_topic(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
 
 
 class TestPrepare:
-    def test_a_missing_topic_is_created_with_partitions_and_settings_and_can_be_written_at_once(
+    def test_a_missing_topic_is_created_with_partitions_and_settings(
         self, source: ClusterAdmin, target: ClusterAdmin, topic_name: TopicName
     ) -> None:
         orders = topic_name("orders")
@@ -88,6 +89,14 @@ class TestPrepare:
         assert [pair.target for pair in outcome.mirrored] == [f"sf.{orders}"]
         assert partitions(target)[f"sf.{orders}"] == 3
         assert set_by_topic(target, f"sf.{orders}") == {"retention.ms": "123456", "cleanup.policy": "compact"}
+
+    def test_each_of_many_new_partitions_can_be_written_at_once(
+        self, source: ClusterAdmin, target: ClusterAdmin, topic_name: TopicName, nyc_admin: AdminClient
+    ) -> None:
+        orders = topic_name("orders")
+        create(source, orders, 200)
+        prepare_topics(flow(orders), source, target, frozenset())
+        assert silent_ones(nyc_admin, partitions_of({f"sf.{orders}": 200})) == set()
 
     def test_a_second_run_changes_nothing(
         self, source: ClusterAdmin, target: ClusterAdmin, topic_name: TopicName

@@ -26,7 +26,9 @@ from confluent_kafka.admin import (
 )
 
 from causeway.brokers.error_map import mapped, mapped_error
+from causeway.brokers.leaders import partitions_of, silent_ones
 from causeway.brokers.probe import SILENT, ClusterFacts, probe
+from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable, UnfitTarget
 from causeway.core.kafka_errors import KafkaErrorCode
@@ -163,23 +165,23 @@ class ClusterAdmin:
         return refused | self._with_other_partition_counts(wanted)
 
     def wait_for_leaders(self, partitions: Mapping[str, int], *, timeout_seconds: float = 20.0) -> None:
-        """Until each topic shows so many partitions, each with a leader: only then can it be written.
+        """Until each partition of these topics (name -> partitions) answers: only then can it be written.
 
-        :raises ClusterUnreachable: the time is over; names the topics.
+        :raises ClusterUnreachable: for so long none more of them has answered; names the topics.
         """
+        waiting, before = partitions_of(partitions), -1
         deadline = time.monotonic() + timeout_seconds
-        while waiting := self._without_leaders(partitions):
+        while waiting := silent_ones(self._client, waiting):
+            if len(waiting) != before:
+                before, deadline = len(waiting), time.monotonic() + timeout_seconds
             if time.monotonic() >= deadline:
                 raise ClusterUnreachable(
-                    f"cluster {self.endpoint}, {', '.join(sorted(waiting)[:5])}",
-                    rule=f"no leader for all partitions after {timeout_seconds:.0f} s",
+                    f"cluster {self.endpoint}, {', '.join(sorted({tp.topic for tp in waiting})[:5])}",
+                    rule=f"{counted(len(waiting), 'partition')} without a leader that answers, "
+                    f"no other one in the last {timeout_seconds:.0f} s",
                     remedy="look at the brokers' logs",
                 )
             time.sleep(_POLL_SECONDS)
-
-    def _without_leaders(self, partitions: Mapping[str, int]) -> list[str]:
-        seen = self._metadata() if partitions else {}
-        return [topic for topic, count in partitions.items() if _led_partitions(seen.get(topic)) < count]
 
     def _metadata(self) -> dict[str, TopicMetadata]:
         with mapped(cluster=self.endpoint, operation="Describe"):
@@ -249,9 +251,3 @@ def _setting(entry: ConfigEntry) -> TopicSetting:
 
 def _most_replicas(topic: TopicMetadata) -> int:
     return max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
-
-
-def _led_partitions(topic: TopicMetadata | None) -> int:
-    if topic is None or topic.error is not None:
-        return 0
-    return sum(1 for partition in topic.partitions.values() if partition.leader >= 0)

@@ -60,7 +60,7 @@ def probe(endpoint: ClusterEndpoint, *, timeout_seconds: float = 7.0) -> Cluster
     :raises AuthenticationFailed: TLS or SASL failed; found at once.
     :raises ConfigError: a client setting that can't be.
     """
-    addresses = bootstrap_addresses(endpoint)
+    bootstrap_addresses(endpoint)  # refused here, if they can't be
     heard: list[KafkaError] = []
     with mapped(cluster=endpoint):
         client = AdminClient({**endpoint.settings, "error_cb": heard.append}, logger=SILENT)
@@ -68,7 +68,7 @@ def probe(endpoint: ClusterEndpoint, *, timeout_seconds: float = 7.0) -> Cluster
     _listen(client, answer, heard, timeout_seconds)
     if answer.done() and answer.exception() is None:
         return _facts(answer.result())
-    raise _reason(endpoint, addresses, heard)
+    raise reason_of(endpoint, heard)
 
 
 def bootstrap_addresses(endpoint: ClusterEndpoint) -> tuple[tuple[str, int], ...]:
@@ -118,11 +118,7 @@ def _by_id(node: BrokerNode) -> int:
     return node.node_id
 
 
-def _reason(
-    endpoint: ClusterEndpoint,
-    addresses: tuple[tuple[str, int], ...],
-    heard: list[KafkaError],
-) -> CausewayError:
+def reason_of(endpoint: ClusterEndpoint, heard: list[KafkaError]) -> CausewayError:
     """The event that says most, or what a second look at the sockets finds."""
     events = [error for error in heard if error.code() != LibrdkafkaCode.ALL_BROKERS_DOWN]
     decisive = next((error for error in events if error.code() in _DECISIVE), None)
@@ -131,8 +127,14 @@ def _reason(
     if decisive is not None:
         return error_of_event(decisive, cluster=endpoint)
     if events:
-        return _advertised_reason(endpoint, events) or error_of_event(events[-1], cluster=endpoint)
-    return _silent_reason(endpoint, addresses[0])
+        return _advertised_reason(endpoint, events) or _most_telling(endpoint, events)
+    return _silent_reason(endpoint, bootstrap_addresses(endpoint)[0])
+
+
+def _most_telling(endpoint: ClusterEndpoint, events: list[KafkaError]) -> CausewayError:
+    """That a peer doesn't speak TLS is told at most attempts, not at each: the last may know less."""
+    reasons = [error_of_event(event, cluster=endpoint) for event in events]
+    return next((each for each in reasons if isinstance(each, AuthenticationFailed)), reasons[-1])
 
 
 def _advertised_reason(endpoint: ClusterEndpoint, events: list[KafkaError]) -> CausewayError | None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
+from causeway.brokers.leaders import partitions_of, silent_ones
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.errors import LabTrouble
 
@@ -20,7 +20,7 @@ _silent = logging.getLogger(__name__)
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
-_LOOK_SECONDS, _ANSWER_SECONDS = 0.05, 30.0
+_LOOK_SECONDS = 0.05
 _IMPATIENCE: dict[str, str | int] = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250}
 
 
@@ -55,9 +55,9 @@ def wait_for_leaders(
 
     :raises LabTrouble: one doesn't within the time.
     """
-    waiting = {TopicPartition(name, number) for name, count in topics.items() for number in range(count)}
+    waiting = partitions_of(topics)
     deadline = time.monotonic() + timeout_seconds
-    while waiting := _without_leader(client, waiting):
+    while waiting := silent_ones(client, waiting):
         if time.monotonic() > deadline:
             raise LabTrouble(
                 "new topics",
@@ -66,20 +66,3 @@ def wait_for_leaders(
                 remedy="look at the brokers' logs",
             )
         time.sleep(_LOOK_SECONDS)
-        for topic in {tp.topic for tp in waiting}:
-            # librdkafka remembers that a topic was unknown, and asks no more for its offsets (seen: for a
-            # minute); its metadata, asked for by name, is news to it.
-            with suppress(KafkaException):
-                client.list_topics(topic, timeout=_ANSWER_SECONDS)
-
-
-def _without_leader(client: AdminClient, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-    if not partitions:
-        return set()
-    silent: set[TopicPartition] = set()
-    for tp, answer in client.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest())).items():
-        try:
-            answer.result(_ANSWER_SECONDS)
-        except KafkaException:
-            silent.add(tp)
-    return silent
