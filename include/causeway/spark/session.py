@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,6 +48,8 @@ _FIXED = {
 }
 
 GRACE_SECONDS = 60.0
+_TRACEBACK = "Traceback (most recent call last):"
+_SENTENCE_CHARACTERS = 300
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment of a driver that `spark-submit` started."""
 
@@ -147,7 +150,17 @@ def _is_gone(context: SparkContext) -> bool:
 
 
 def _cause(lost: Py4JError) -> str:
-    """Spark's own sentence, without the stack under it."""
-    text = str(getattr(lost, "java_exception", lost))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:300] if lines else "no reason given"
+    return sentence_of(str(getattr(lost, "java_exception", lost)))
+
+
+def sentence_of(failure: str) -> str:
+    """Spark's own sentence, without the stacks under it; of a Python worker's, what was raised there."""
+    lines = [line for line in failure.splitlines() if line.strip()]
+    if not lines:
+        return "no reason given"
+    sentence = lines[0].strip()
+    if sentence.endswith(_TRACEBACK):
+        python = takewhile(lambda line: not line.startswith("\tat "), lines[1:])
+        raised = [line for line in python if not line[0].isspace() and line != _TRACEBACK]
+        sentence = sentence.removesuffix(_TRACEBACK) + (raised[-1] if raised else "")
+    return sentence.strip()[:_SENTENCE_CHARACTERS]
