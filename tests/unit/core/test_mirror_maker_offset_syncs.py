@@ -64,6 +64,13 @@ def mirrored(lengths: list[int], holes: list[int]) -> tuple[PartitionMap, dict[i
     return known(runs, reach(source, target - 1)), {at: min(to, target - 1) for at, to in leads.items()}
 
 
+def assert_exact(store: PartitionMap, leads: dict[int, int]) -> None:
+    """Asked together and one by one: these are two ways through the code."""
+    asked, answers = [SourceOffset(at) for at in leads], list(leads.values())
+    assert store.to_targets(asked) == answers
+    assert [store.to_target(at) for at in asked] == answers
+
+
 class TestOffsetSyncStore:
     def test_offset_translation(self) -> None:
         """There: 100 leads to 200, all behind it to 201. Here each to its own record."""
@@ -79,7 +86,7 @@ class TestOffsetSyncStore:
 
     def test_past_offset_translation(self) -> None:
         store, leads = mirrored([10] * 1001, [0] * 1001)
-        assert store.to_targets([SourceOffset(at) for at in leads]) == list(leads.values())
+        assert_exact(store, leads)
         for at in KEPT_BY_MIRROR_MAKER:
             assert store.to_target(SourceOffset(at)) == 11 * (at // 10)
             assert store.to_target(SourceOffset(at + 1)) == 11 * (at // 10) + 1
@@ -95,13 +102,13 @@ class TestOffsetSyncStore:
     @pytest.mark.parametrize("spacing", [1, 7, 100])
     def test_consistently_spaced_syncs(self, spacing: int) -> None:
         store, leads = mirrored([spacing] * 300, [0] * 300)
-        assert store.to_targets([SourceOffset(at) for at in leads]) == list(leads.values())
+        assert_exact(store, leads)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_randomly_spaced_syncs(self, seed: int) -> None:
         chance = random.Random(seed)
         store, leads = mirrored([chance.randint(1, 200) for _ in range(300)], [0] * 300)
-        assert store.to_targets([SourceOffset(at) for at in leads]) == list(leads.values())
+        assert_exact(store, leads)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_dropped_syncs(self, seed: int) -> None:
@@ -109,7 +116,7 @@ class TestOffsetSyncStore:
         chance = random.Random(seed)
         lengths, holes = ([chance.randint(least, 90) for _ in range(300)] for least in (1, 0))
         store, leads = mirrored(lengths, holes)
-        assert store.to_targets([SourceOffset(at) for at in leads]) == list(leads.values())
+        assert_exact(store, leads)
 
 
 def seen(found: Reach | None) -> MirrorSeen:
