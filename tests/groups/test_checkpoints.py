@@ -103,27 +103,6 @@ def test_a_look_writes_nothing(stage: MakeStage) -> None:
     assert committed(scene.target, scene.group()) == {}
 
 
-def test_the_why_report_says_of_each_group_why(stage: MakeStage) -> None:
-    scene = stage()
-    write(scene.source, scene.topic, range(100), 2)
-    scene.mirror.run()
-    write(scene.source, scene.topic, range(100, 120), 2)
-    commit(scene.target, scene.group("own"), {(scene.mirrored, 0): 10})
-    scene.commit(scene.group("own"), {0: 20})
-    scene.commit(scene.group("ahead"), {0: 55})
-    scene.commit(scene.group("well"), {0: 30, 1: 40})
-    commit(scene.source, scene.group("elsewhere"), {("__consumer_offsets", 0): 3})
-    report = scene.sync()
-    assert outcomes(report, scene.group("well")) == {Outcome.SYNCED: 2}
-    assert outcomes(report, scene.group("ahead")) == {Outcome.AHEAD: 1}
-    assert outcomes(report, scene.group("elsewhere")) == {Outcome.NOT_IN_FLOW: 1}
-    assert outcomes(report, scene.group("own")) == {Outcome.MOVED_ON: 1}
-    assert scene.there(scene.group("ahead")) == {0: 50}
-    scene.mirror.run()
-    scene.sync()
-    assert scene.there(scene.group("ahead")) == {0: 56}, "a marker lies between"
-
-
 def test_a_group_that_has_moved_on_is_never_pulled_back(stage: MakeStage) -> None:
     """A failover: the group reads on the target, its commits on the source stay where they were."""
     scene = stage(partitions=1)
@@ -340,27 +319,6 @@ def test_a_group_whose_transaction_hangs_holds_up_no_other(stage: MakeStage) -> 
     assert scene.there(scene.group("hangs")) == {0: 9}
 
 
-def test_a_run_over_many_groups_shows_progress(stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from causeway.flows.groups import run
-
-    monkeypatch.setattr(run, "_SAY_SECONDS", 0.0)
-    scene = stage(partitions=1)
-    write(scene.source, scene.topic, range(10), 1)
-    scene.mirror.run()
-    for number in range(3):
-        scene.commit(scene.group(str(number)), {0: number})
-    scene.sync()
-    assert scene.said[-1] == f"{scene.mirror.flow.name}: 3 of 3 groups"
-
-
-def test_our_own_groups_are_excluded(stage: MakeStage) -> None:
-    scene = stage(partitions=1)
-    commit(scene.source, f"causeway.{scene.stem}", {(scene.topic, 0): 0})
-    report = scene.sync(include=(".*",))
-    assert f"causeway.{scene.stem}" in report.excluded
-    assert f"causeway.{scene.stem}" not in report.groups
-
-
 def test_offset_syncs_name_a_record_on_both_sides(stage: MakeStage) -> None:
     scene = stage(partitions=2)
     write_in_transactions(scene.source, scene.topic, range(60), 2, random.Random(1))
@@ -389,6 +347,28 @@ def test_on_a_target_of_the_old_kind(
     scene.sync()
     assert scene.there(scene.group()) == {0: 12}
     assert java.translated(nyc_v1, "sf", scene.group()) == {(scene.mirrored, 0): 12}
+
+
+def test_no_leader_epoch_of_the_source_lies_beside_an_offset_of_the_target(stage: MakeStage) -> None:
+    """A consumer would take its own log for cut."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    scene = stage(partitions=1)
+    group = scene.group()
+    write(scene.source, scene.topic, range(20), 1)
+    scene.mirror.run()
+    consume(scene.source, scene.topic, group, 10, reset="earliest")
+
+    def epoch(cluster: LabCluster) -> int | None:
+        admin = admin_client(cluster.endpoint())
+        (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+        (place,) = answer.result(60).topic_partitions
+        found: int | None = place.leader_epoch
+        return found
+
+    assert epoch(scene.source) == 0, "the source's consumer wrote one"
+    scene.sync()
+    assert (scene.there(group), epoch(scene.target)) == ({0: 10}, None)
 
 
 def test_names_stay_with_identity(stage: MakeStage, java: GroupProbe) -> None:

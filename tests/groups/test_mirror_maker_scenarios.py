@@ -20,7 +20,7 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.mirror_maker_records import Checkpoint, encode_checkpoint
 from causeway.core.naming import IdentityNaming, PrefixNaming
 from causeway.entrypoints.cli import main
-from causeway.flows.groups.run import sync_groups
+from causeway.flows.groups.run import sync_groups, work_alone
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.groups.conftest import MakeStage
@@ -146,6 +146,21 @@ def test_offset_syncs_topics_on_target(stage: MakeStage) -> None:
     assert topics(scene.source) == before
 
 
+def test_fire_pending_offset_syncs(stage: MakeStage) -> None:
+    """All that there is to say goes out in one run, however many are waiting."""
+    scene = begun(stage(partitions=PARTITIONS))
+    assert scene.sync().result.offset_syncs == PARTITIONS
+
+
+def test_promote_delayed_offset_syncs(stage: MakeStage) -> None:
+    """One record on, far less than `offset.lag.max`: the next run says it."""
+    scene = begun(stage(partitions=2))
+    scene.sync()
+    write(scene.source, scene.topic, [RECORDS], 2)
+    scene.mirror.run()
+    assert [scene.sync().result.offset_syncs for _ in range(2)] == [1, 0]
+
+
 def test_no_checkpoints_if_no_records_are_mirrored(stage: MakeStage, java: GroupProbe) -> None:
     scene = stage(partitions=1)
     group = scene.group()
@@ -259,6 +274,22 @@ def test_no_checkpoint_for_topic_with_null_offset_and_metadata(stage: MakeStage,
     scene.commit(scene.group(), {1: 4})
     scene.sync()
     assert java.translated(scene.target, "sf", scene.group()) == {(scene.mirrored, 1): 4}
+
+
+def test_checkpoints_of_a_share_hold_no_null_offset_either(stage: MakeStage) -> None:
+    """Shares ask for their partitions by name, and brokers answer -1 for those without an offset."""
+    scene = begun(stage(partitions=4))
+    scene.commit(scene.group(), {1: 4})
+    ends = scene.source.endpoint(), scene.target.endpoint()
+    report = sync_groups(
+        scene.mirror.flow,
+        scene.wanted(),
+        *ends,
+        scene.said.append,
+        writes=True,
+        carry=lambda shares: [work_alone(share, *ends) for share in shares],
+    )
+    assert (report.outcomes, report.result.checkpoints) == ({Outcome.SYNCED: 1}, 1)
 
 
 def test_checkpoints_task_restart_uses_existing_checkpoints(stage: MakeStage) -> None:

@@ -16,8 +16,8 @@ from causeway.flows.accept_gap import accept_gap
 from causeway.flows.adopt import adopt_partition
 from causeway.flows.by_hand import Reason
 from causeway.flows.restart_topic import restart_topic
-from causeway.flows.translation import load_flow_map
 from causeway.lab.cluster import LabCluster
+from causeway.translate import flow_map
 from tests.groups.stage import write
 from tests.integration.inline_flow import create_topic, delete_records, delete_topic, grow_topic
 from tests.mirroring import Mirror, make_flow
@@ -48,8 +48,10 @@ class Story:
         self._seen.clear()
 
     def map_of(self, partition: int) -> PartitionMap:
-        flow_map = load_flow_map(self.mirror.flow, self.target.endpoint())
-        found = flow_map.of_target(flow_map.target_of(TopicPartition(self.topic, partition)))
+        """As a consumer asks that keeps its offsets elsewhere."""
+        told = self.target.endpoint().settings
+        mirror = flow_map(self.mirror.flow.name, source="sf", target=told, topics=[self.topic])
+        found = mirror.of_target(mirror.target_of(TopicPartition(self.topic, partition)))
         assert isinstance(found, PartitionMap)
         return found
 

@@ -31,9 +31,16 @@ class FlowGroups:
 
     def selects(self, group: str) -> bool:
         """Full matches, exclude wins; an empty include list selects nothing."""
+        return not self.why_excluded(group)
+
+    def why_excluded(self, group: str) -> str:
+        """Empty: it isn't."""
         if group.startswith(OWN_GROUPS):
-            return False
-        return _any(self.include, group) and not _any(self.exclude, group)
+            return "Causeway's own"
+        if not _any(self.include, group):
+            return "groups doesn't have it"
+        pattern = next((each for each in self.exclude if compiled(each).matches(group)), None)
+        return "" if pattern is None else f"groups.exclude has {pattern}"
 
     @property
     def named(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from causeway.core.group_sync import IS_WELL, NOBODYS_BUSINESS, Outcome, Verdict
@@ -23,13 +23,13 @@ class GroupsReport:
     syncs_offsets: bool
     groups: tuple[str, ...]
     """Those that the flow selects."""
-    excluded: tuple[str, ...]
-    """Groups of the source that the lists leave out; Causeway's own among them."""
+    excluded: Mapping[str, str]
+    """Groups of the source that the lists leave out, and why; Causeway's own among them."""
     result: GroupTaskResult = field(default_factory=GroupTaskResult)
 
     @property
     def outcomes(self) -> Counter[Outcome]:
-        """Of all groups and partitions; `no commits` counts groups."""
+        """Of all selected groups and partitions; `no commits` counts groups."""
         total: Counter[Outcome] = Counter()
         for group in self.groups:
             total.update(self.of_group(group))
@@ -38,7 +38,14 @@ class GroupsReport:
     def of_group(self, group: str) -> Counter[Outcome]:
         if group in self.result.refused:
             return Counter({Outcome.REFUSED: 1})
+        if group in self.excluded:
+            return Counter({Outcome.EXCLUDED: 1})
         return self.result.counts.get(group) or Counter({Outcome.NO_COMMITS: 1})
+
+    @property
+    def untold(self) -> int:
+        """Places that were seen to, and of which their group's counts alone are told."""
+        return sum(counts.total() for counts in self.result.counts.values()) - len(self.result.rows)
 
     def as_dict(self, *, with_places: bool = True) -> dict[str, object]:
         summary: dict[str, object] = {
@@ -56,15 +63,16 @@ class GroupsReport:
             "excluded_count": len(self.excluded),
         }
         if with_places:
-            summary["groups"] = [self._group_as_dict(group) for group in self.groups]
+            summary["groups"] = [self._group_as_dict(group) for group in (*self.groups, *self.excluded)]
             summary["excluded"] = list(self.excluded)
             summary["partitions"] = [place_as_dict(row) for row in self.result.rows]
+            summary["partitions_untold"] = self.untold
         return summary
 
     def _group_as_dict(self, group: str) -> dict[str, object]:
         outcomes = {str(outcome): count for outcome, count in sorted(self.of_group(group).items())}
-        refused = self.result.refused.get(group)
-        return {"group": group, "outcomes": outcomes, **({"why": refused} if refused else {})}
+        why = self.result.refused.get(group) or self.excluded.get(group)
+        return {"group": group, "outcomes": outcomes, **({"why": why} if why else {})}
 
 
 def place_as_dict(row: Verdict) -> dict[str, object]:
@@ -81,8 +89,8 @@ def place_as_dict(row: Verdict) -> dict[str, object]:
     }
 
 
-def report_lines(report: GroupsReport) -> Iterator[str]:
-    """For a task's log: the totals, then the groups that need a look, a line each."""
+def report_lines(report: GroupsReport, *, names_excluded: bool = True) -> Iterator[str]:
+    """For a task's log: the totals, then the groups that need a look, a line each; then the excluded ones."""
     did = f"{report.result.checkpoints:,} checkpoints, {report.result.commits:,} offsets committed"
     yield (
         f"{report.flow}: {len(report.groups):,} groups, {len(report.excluded):,} excluded; {did}, "
@@ -96,6 +104,21 @@ def report_lines(report: GroupsReport) -> Iterator[str]:
         yield f"{group}: {spelled(report.of_group(group))}{_example(report, group)}"
     if len(wanting) > _SHOWN_GROUPS:
         yield f"and {len(wanting) - _SHOWN_GROUPS:,} groups more, in the report"
+    if report.untold:
+        yield f"{report.untold:,} places are counted only, not told one by one"
+    if names_excluded:
+        yield from _excluded_lines(report)
+
+
+def _excluded_lines(report: GroupsReport) -> Iterator[str]:
+    """A line for each reason, with as many names as a log can bear."""
+    by_reason: dict[str, list[str]] = {}
+    for group, why in report.excluded.items():
+        by_reason.setdefault(why, []).append(group)
+    for why, groups in by_reason.items():
+        shown = ", ".join(groups[:_SHOWN_GROUPS])
+        more = len(groups) - _SHOWN_GROUPS
+        yield f"excluded, {why}: {shown}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def spelled(outcomes: Counter[Outcome]) -> str:

@@ -35,9 +35,10 @@ def groups_of_flow(request: Request) -> Outcome:
     if request.options.report is not None:
         write_report_file(report.as_dict(), Path(request.options.report))
     name = request.options.group
-    if name is not None and name not in report.groups:
-        rule = "the flow leaves it out" if name in report.excluded else "isn't on the source"
-        raise UnknownName("group", value=name, rule=rule, remedy=f"see causeway groups {report.flow}")
+    if name is not None and name not in report.groups and name not in report.excluded:
+        raise UnknownName(
+            "group", value=name, rule="isn't on the source", remedy=f"see causeway groups {report.flow}"
+        )
     text = _text_of_all(report) if name is None else _text_of_one(report, name)
     return Outcome(payload=report.as_dict(), text=text)
 
@@ -71,12 +72,19 @@ def _text_of_all(report: GroupsReport) -> str:
         outcomes = report.of_group(group)
         well = sum(count for outcome, count in outcomes.items() if outcome in IS_WELL)
         rows.append((group, sum(outcomes.values()), well, spelled(outcomes)))
+    rows += [(group, 0, 0, f"excluded, {why}") for group, why in report.excluded.items()]
     did = "" if report.wrote else "\nlooked only: `--sync` does it"
-    lines = [table(("GROUP", "PARTITIONS", "WELL", "WHY"), rows), "", *report_lines(report)]
+    lines = [
+        table(("GROUP", "PARTITIONS", "WELL", "WHY"), rows),
+        "",
+        *report_lines(report, names_excluded=False),
+    ]
     return "\n".join(lines) + did
 
 
 def _text_of_one(report: GroupsReport, group: str) -> str:
+    if group in report.excluded:
+        return f"{group}: excluded, {report.excluded[group]}"
     rows = [
         (
             str(row.source),

@@ -31,6 +31,17 @@ def test_our_own_are_never_selected_whatever_the_lists_say(pattern: str) -> None
     assert not FlowGroups(include=(pattern,), exclude=()).selects("causeway.sf_to_nyc")
 
 
+def test_what_is_left_out_is_left_out_by_something() -> None:
+    groups = FlowGroups(include=("bill.*", r"causeway\..*"), exclude=("x", "billing-.*"))
+    said = {name: groups.why_excluded(name) for name in ("billing", "billing-1", "orders", "causeway.f")}
+    assert said == {
+        "billing": "",
+        "billing-1": "groups.exclude has billing-.*",
+        "orders": "groups doesn't have it",
+        "causeway.f": "Causeway's own",
+    }
+
+
 def test_nothing_to_do_is_known() -> None:
     assert not FlowGroups().is_off
     assert FlowGroups(emit_checkpoints=False, emit_offset_syncs=False).is_off

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from dataclasses import replace
 from uuid import UUID
 
 from causeway.core.group_filter import FlowGroups
@@ -40,7 +41,7 @@ def report(*verdicts: Verdict, refused: dict[str, str] | None = None, idle: str 
         wrote=True,
         syncs_offsets=True,
         groups=tuple(names),
-        excluded=("causeway.x",),
+        excluded={"causeway.x": "Causeway's own", "connect-a": "groups.exclude has connect-.*"},
         result=GroupTaskResult(counts=counts, rows=rows, refused=refused or {}, commits=1),
     )
 
@@ -72,6 +73,33 @@ def test_each_group_and_partition_has_its_reason() -> None:
     assert "a: 1 older than the map, 1 synced (as orders-1: the map begins with 20)" in lines
     assert "c: 1 refused: no right to Describe" in lines
     assert not any(line.startswith("idle:") for line in lines), "nothing has to be done about it"
+
+
+def test_an_excluded_group_is_named_with_what_excludes_it() -> None:
+    found = report(verdict("a", 0, Outcome.SYNCED))
+    rows = {row["group"]: row for row in json.loads(json.dumps(found.as_dict()))["groups"]}
+    assert rows["connect-a"] == {
+        "group": "connect-a",
+        "outcomes": {"excluded": 1},
+        "why": "groups.exclude has connect-.*",
+    }
+    assert Outcome.EXCLUDED not in found.outcomes, "the totals are of what was seen to"
+    lines = list(report_lines(found))
+    assert lines[-2:] == [
+        "excluded, Causeway's own: causeway.x",
+        "excluded, groups.exclude has connect-.*: connect-a",
+    ]
+    assert not any("connect-a" in line for line in report_lines(found, names_excluded=False))
+    many = replace(found, excluded={f"connect-{n}": "groups.exclude has connect-.*" for n in range(50)})
+    assert list(report_lines(many))[-1].endswith("connect-39 and 10 more")
+
+
+def test_places_that_are_counted_only_are_said() -> None:
+    counts, rows = told([verdict("a", n, Outcome.SYNCED) for n in range(50)], 3)
+    found = replace(report(), result=GroupTaskResult(counts=counts, rows=rows))
+    assert found.as_dict()["partitions_untold"] == 47
+    assert "47 places are counted only, not told one by one" in list(report_lines(found))
+    assert report(verdict("a", 0, Outcome.SYNCED)).as_dict()["partitions_untold"] == 0
 
 
 def test_what_is_not_well_is_told_first_where_not_all_fits() -> None:

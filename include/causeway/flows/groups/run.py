@@ -129,7 +129,8 @@ def work_alone(task: GroupTask, source: ClusterEndpoint, target: ClusterEndpoint
 class GroupsSeen:
     state: FlowState
     task: GroupTask
-    excluded: tuple[str, ...]
+    excluded: Mapping[str, str]
+    """Groups of the source that aren't selected, and why not."""
     existing: frozenset[str]
     """Topics of the target."""
 
@@ -157,7 +158,7 @@ async def survey_groups(flow: Flow, groups: FlowGroups, clusters: Clusters) -> G
         adopted_at=adopted,
         unfit=tuple(unfit),
     )
-    excluded = tuple(sorted(name for name in here if not groups.selects(name)))
+    excluded = {name: why for name in sorted(here) if (why := groups.why_excluded(name))}
     return GroupsSeen(state=state, task=task, excluded=excluded, existing=frozenset(existing))
 
 
