@@ -16,17 +16,12 @@ import pytest
 
 from causeway.core.errors import NotAuthorized
 from causeway.core.flow import Flow
-from causeway.core.group_filter import FlowGroups
-from causeway.core.group_report import GroupsReport
-from causeway.core.group_sync import Outcome as GroupOutcome
 from causeway.core.lane_task import ParkReason
-from causeway.core.naming import FLOWS_TOPIC, IdentityNaming, PrefixNaming
+from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
 from causeway.core.report import RunReport
-from causeway.core.rights import NeededRight, Operation, group_rights, needed_rights
-from causeway.flows.groups.run import sync_groups
+from causeway.core.rights import NeededRight, Operation, needed_rights
 from causeway.lab.access import Right
 from causeway.lab.cluster import LabCluster
-from tests.groups.stage import commit
 from tests.integration.inline_flow import (
     InlineFlow,
     create_topic,
@@ -335,68 +330,5 @@ def test_the_page_for_people_shows_the_same_list() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "rights.md").read_text(encoding="utf-8")
     flow = mirror_of("sf_to_nyc", "orders")
     for right in needed_rights(flow, ["orders"]):
-        assert right.command("User:causeway") in page
-        assert right.why in page
-
-
-SEEN_TO = FlowGroups(include=(".*",), sync_offsets=True)
-GROUP_RIGHTS = group_rights(mirror_of("some_flow", "orders"), SEEN_TO, ["reader"])
-
-
-class GuardedGroups(Guarded):
-    """With one consumer group, and the rights to see to it."""
-
-    def __init__(self, source: LabCluster, target: LabCluster, name: str) -> None:
-        super().__init__(source, target, name)
-        self.group = f"reader-{name}"
-        self.rules = replace(SEEN_TO, include=(self.group,))
-        for right in group_rights(self.flow, self.rules, [self.group]):
-            self.give(right)
-        self.runs.run()
-        commit(source, self.group, {(self.orders, 0): 7})
-
-    def like(self, example: NeededRight) -> NeededRight:
-        return replace(
-            example, name=example.name.replace("reader", self.group).replace("sf", self.flow.source)
-        )
-
-    def sync(self) -> GroupsReport:
-        return sync_groups(
-            self.flow, self.rules, self.runs.source, self.runs.target, lambda _: None, writes=True
-        )
-
-
-@pytest.fixture
-def guarded_groups(clusters: tuple[LabCluster, LabCluster], topic_name: Callable[..., str]) -> GuardedGroups:
-    return GuardedGroups(*clusters, topic_name("x").split("-")[1])
-
-
-def test_the_least_rights_see_to_a_group(guarded_groups: GuardedGroups) -> None:
-    report = guarded_groups.sync()
-    assert report.outcomes == {GroupOutcome.SYNCED: 1}
-    assert (report.result.checkpoints, report.result.offset_syncs, report.result.commits) == (1, 2, 1)
-
-
-@pytest.mark.parametrize("example", GROUP_RIGHTS, ids=name_of)
-def test_a_right_that_groups_need_is_missed_with_its_grant(
-    guarded_groups: GuardedGroups, example: NeededRight
-) -> None:
-    right = guarded_groups.like(example)
-    guarded_groups.take(right)
-    try:
-        report = guarded_groups.sync()
-    except NotAuthorized as refusal:
-        said = str(refusal)
-    else:
-        said = "; ".join([*report.result.refused.values(), *(row.why for row in report.result.rows)])
-    assert said.endswith(right.command(f"User:{guarded_groups.user}")), said
-    guarded_groups.give(right)
-    assert guarded_groups.sync().outcomes == {GroupOutcome.SYNCED: 1}
-
-
-def test_the_page_for_people_shows_the_rights_that_groups_need() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "rights.md").read_text(encoding="utf-8")
-    flow = replace(mirror_of("sf_to_nyc", "orders"), naming=IdentityNaming())
-    for right in group_rights(flow, SEEN_TO, ["billing"]):
         assert right.command("User:causeway") in page
         assert right.why in page

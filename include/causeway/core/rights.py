@@ -13,7 +13,9 @@ from typing import Literal
 
 from causeway.core.flow import Flow, RefusedPolicy, group_of, map_topic_of
 from causeway.core.group_filter import FlowGroups
+from causeway.core.inherited import inherited_topic_of
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, PrefixNaming
+from causeway.core.takeover import MirrorMakerPlaces
 
 
 class Operation(IntEnum):
@@ -265,3 +267,29 @@ def _for_heartbeats() -> list[NeededRight]:
         NeededRight(side="source", resource="topic", name=HEARTBEATS_TOPIC, operation=operation, why=why)
         for operation, why in uses
     ]
+
+
+def takeover_rights(flow: Flow, places: MirrorMakerPlaces) -> tuple[NeededRight, ...]:
+    """What `import-mm2 --adopt` needs besides the flow's own rights: to know where MirrorMaker 2 stands, and
+    to keep its offset syncs. Afterwards only the last one is of use."""
+    kept = inherited_topic_of(flow.name)
+    return (
+        _on_target("group", places.group, Operation.DESCRIBE, "see whether a worker of MirrorMaker 2 lives"),
+        _on_target("topic", places.offsets_topic, Operation.READ, "read MirrorMaker 2's position"),
+        NeededRight(
+            side="source" if places.syncs_on_source else "target",
+            resource="topic",
+            name=places.syncs_topic,
+            operation=Operation.READ,
+            why="read its offset syncs",
+        ),
+        _on_target("topic", kept, Operation.CREATE, "make the topic that keeps them"),
+        _on_target("topic", kept, Operation.WRITE, "keep them"),
+        inherited_right(flow),
+    )
+
+
+def inherited_right(flow: Flow) -> NeededRight:
+    """Of a flow that has taken over, for as long as offsets from before are asked for."""
+    why = "translate offsets from before the takeover"
+    return _on_target("topic", inherited_topic_of(flow.name), Operation.READ, why)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from causeway.core.errors import UnknownName
 from causeway.entrypoints.flow_verbs import opened
 from causeway.entrypoints.tables import one_line, table
 from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
     from causeway.core.diagnosis.finding import Diagnosis
+    from causeway.core.flow import Flow
+    from causeway.core.takeover import MirrorMakerPlaces
 
 
 def add_doctor(add: Any) -> None:
@@ -18,6 +22,9 @@ def add_doctor(add: Any) -> None:
     )
     doctor.add_argument(
         "--read-only", action="store_true", help="write nothing: no rehearsal on a scratch topic"
+    )
+    doctor.add_argument(
+        "--mm2", metavar="PROPERTIES", help="also the rights to take over from the MirrorMaker 2 of this file"
     )
 
 
@@ -33,8 +40,26 @@ def doctor_flow(request: Request) -> Outcome:
         read_only=request.options.read_only,
         say=request.progress,
         groups=deployment.groups[flow.name],
+        taken_over_from=_mirror_maker(request, flow),
     )
     return Outcome(payload=diagnosis.as_dict(), text=_text(diagnosis), exit_code=diagnosis.exit_code)
+
+
+def _mirror_maker(request: Request, flow: Flow) -> MirrorMakerPlaces | None:
+    from causeway.config.mm2_import import read_mm2
+
+    name = request.options.mm2
+    if name is None:
+        return None
+    for theirs in read_mm2(Path(name), shown_as=name).flows:
+        if (theirs.source, theirs.target) == (flow.source, flow.target):
+            return theirs.places
+    raise UnknownName(
+        "flow",
+        value=f"{flow.source}->{flow.target}",
+        rule=f"isn't one of {name}",
+        remedy="name the file of the MirrorMaker 2 that this flow takes over from",
+    )
 
 
 def _text(diagnosis: Diagnosis) -> str:

@@ -124,3 +124,15 @@ def test_a_folder_that_takes_no_files_is_said(project: Path, capsys: pytest.Capt
     (project / "include").write_text("not a folder")
     assert main(["import-mm2", "mm2.properties"]) == 2
     assert "can't be written" in capsys.readouterr().err
+
+
+def test_doctor_wants_the_file_of_the_flow_it_looks_at(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["import-mm2", "mm2.properties", "--connections", "c.env"]) == 0
+    for line in (project / "c.env").read_text().splitlines():
+        name, _, value = line.partition("=")
+        monkeypatch.setenv(name.removeprefix("export "), value.strip("'"))
+    (project / "other.properties").write_text(MM2.replace("nyc", "lon"))
+    assert main(["doctor", "sf_to_nyc", "--mm2", "other.properties"]) == 2
+    assert "flow = sf->nyc: isn't one of other.properties" in capsys.readouterr().err

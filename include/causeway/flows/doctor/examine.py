@@ -37,6 +37,7 @@ from causeway.core.diagnosis.rights import (
     meant_for_target_cluster,
     settings_rights,
 )
+from causeway.core.diagnosis.takeover import judge_takeover
 from causeway.core.diagnosis.topics import (
     AFTER,
     judge_creation,
@@ -52,7 +53,15 @@ from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.rights import Operation, Side, needed_rights, upkeep_rights
+from causeway.core.rights import (
+    Operation,
+    Side,
+    inherited_right,
+    needed_rights,
+    takeover_rights,
+    upkeep_rights,
+)
+from causeway.core.takeover import MirrorMakerPlaces
 from causeway.flows.clusters import Clusters
 from causeway.flows.doctor.groups import look_at_groups
 from causeway.flows.doctor.look import (
@@ -68,6 +77,7 @@ from causeway.flows.doctor.look import (
 )
 from causeway.flows.doctor.scratch import rehearse
 from causeway.flows.look import look
+from causeway.flows.takeover.rights import lacking_rights
 
 Say = Callable[[str], None]
 _NO_REHEARSAL_AFTER = {"connection", CHECK_IDENTITY, CHECK_VERSIONS}
@@ -82,10 +92,11 @@ def examine(
     read_only: bool,
     say: Say,
     groups: FlowGroups | None = None,
+    taken_over_from: MirrorMakerPlaces | None = None,
 ) -> Diagnosis:
     """What is wrong with a cluster is never raised: that is what the findings are for."""
     network = Network()
-    examination = _Examination(flow, tuple(others), network, say, groups)
+    examination = _Examination(flow, tuple(others), network, say, groups, taken_over_from)
     try:
         examination.look_at("source", source)
         examination.look_at("target", target)
@@ -98,9 +109,15 @@ def examine(
 
 class _Examination:
     def __init__(
-        self, flow: Flow, others: tuple[Flow, ...], network: Network, say: Say, groups: FlowGroups | None
+        self,
+        flow: Flow,
+        others: tuple[Flow, ...],
+        network: Network,
+        say: Say,
+        groups: FlowGroups | None,
+        mirror_maker: MirrorMakerPlaces | None,
     ) -> None:
-        self._groups = groups
+        self._groups, self._mirror_maker = groups, mirror_maker
         self._flow, self._others, self._network, self._say = flow, others, network, say
         self._wires: dict[Side, Wire] = {}
         self._views: dict[Side, ClusterView] = {}
@@ -158,6 +175,7 @@ class _Examination:
         self._judge_rights(clusters, seen)
         self._judge_settings(clusters, seen)
         self._judge_groups(clusters)
+        self._judge_takeover(clusters, state or FlowState())
         self._judge_parked(clusters)
 
     def _judge_parked(self, clusters: Clusters) -> None:
@@ -177,6 +195,17 @@ class _Examination:
         admin = ClusterAdmin(self._wires["target"].endpoint)
         facts = self._network.run(lambda: look_at_groups(self._flow, groups, clusters, admin))
         self.found += judge_groups(self._flow, groups, facts, self._views)
+
+    def _judge_takeover(self, clusters: Clusters, state: FlowState) -> None:
+        """Where one is to come, or has been."""
+        flow, places = self._flow, self._mirror_maker
+        is_done = places is None
+        if is_done and not any(each.how == "import-mm2" for each in state.set_by_hand.values()):
+            return
+        needed = [inherited_right(flow)] if places is None else takeover_rights(flow, places)
+        admin = ClusterAdmin(self._wires["target"].endpoint)
+        lacking = self._network.run(lambda: lacking_rights(flow, needed, clusters, admin))
+        self.found += judge_takeover(lacking, self._views, is_done=is_done)
 
     def _judge_rights(self, clusters: Clusters, seen: TopicsSeen) -> None:
         flow, views = self._flow, self._views

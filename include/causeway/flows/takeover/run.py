@@ -45,6 +45,7 @@ from causeway.flows.internal_topics import create_missing_topics, inherited_topi
 from causeway.flows.planning import resolve_start
 from causeway.flows.takeover.ground import Candidate, Ground, refuse_growth, survey
 from causeway.flows.takeover.proof import Place, Proof
+from causeway.flows.takeover.rights import refuse_without_rights
 
 Say = Callable[[str], None]
 _WATCHED_SECONDS = 3.0
@@ -92,7 +93,9 @@ def take_over(
     *,
     dry_run: bool = False,
 ) -> TakenOver:
-    """:raises FlowHeld: MirrorMaker 2 works. | :raises BadInput: its mirrors aren't the source's records."""
+    """:raises FlowHeld: MirrorMaker 2 works. | :raises BadInput: its mirrors aren't the source's records.
+    | :raises NotAuthorized: a right is missing; nothing was written.
+    """
     if places.altering:
         raise BadInput(
             places.altering,
@@ -120,8 +123,10 @@ class _Work:
     began: float = field(init=False)
 
     def look(self) -> Ground:
-        self.began = self.clusters.network.monotonic()
-        return self.clusters.network.run(lambda: survey(self.flow, self.places, self.clusters, self.state))
+        flow, places, clusters, run = self.flow, self.places, self.clusters, self.clusters.network.run
+        self.began = clusters.network.monotonic()
+        run(lambda: refuse_without_rights(flow, places, clusters, ClusterAdmin(self.target)))
+        return run(lambda: survey(flow, places, clusters, self.state))
 
     def prove(self, ground: Ground, source: ClusterEndpoint, say: Say) -> list[PartitionTaken]:
         with (
