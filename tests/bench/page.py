@@ -21,8 +21,9 @@ from tests.bench.slow_line import LineOutcome, line_table
 from tests.bench.table import Outcome, markdown
 from tests.sections import write_section
 
-SECTIONS = ("bench", "groups", "failover")
-"""Of the page; `tests/groups/beside.py` writes the second, `tests/failover/pace.py` the third."""
+SECTIONS = ("bench", "groups", "failover", "map")
+"""Of the page; `tests/groups/beside.py` writes the second, `tests/failover/pace.py` the third,
+`tests/translation/followed.py` the fourth."""
 _METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 _LINE = """\

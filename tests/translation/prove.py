@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,12 @@ from causeway.core.flow import CopyLimits
 from causeway.core.identity import TopicPartition
 from causeway.core.offset_map import Run
 from causeway.core.translation import PartitionMap
-from causeway.flows.map_maintenance import MaintenanceReport, maintain_map
+from causeway.flows.map_maintenance import maintain_map
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
-from causeway.lab.live import LiveProducer
 from causeway.lab.record import ClusterSpec
 from tests.mirroring import Mirror, make_flow
+from tests.translation.followed import FOLLOWED_PER_SECOND, FOLLOWED_SECONDS, follow
 from tests.translation.stage import Stage, play
 
 _RECORDS, _KILLS = 1_500_000, 4
@@ -28,8 +27,6 @@ _PLAIN_RECORDS, _PLAIN_TRANSACTIONS, _PLAIN_PARTITIONS = 5_000_000, 200, 4
 _PLAIN_BATCH_BYTES, _PLAIN_RECORD_BYTES = 32 << 10, 104
 """Small batches, and less than a record has: a transaction ends behind what fills it; 200 are the least."""
 _MOST_MAP_BYTES = 100_000
-_FOLLOWED_SECONDS, _FOLLOWED_PER_SECOND = 60, 200
-_DAY_SECONDS = 86_400
 _ASKED = 1_000_000
 Say = Callable[[str], None]
 
@@ -120,37 +117,14 @@ def _size(source: LabCluster, target: LabCluster, say: Say, records: int) -> str
 
 
 def _following(source: LabCluster, target: LabCluster, say: Say) -> str:
-    live = LiveProducer(
-        source.endpoint(), topic="followed", records_per_second=_FOLLOWED_PER_SECOND, partitions=1
-    )
-    _create(source, "followed", 1)
-    flow = make_flow("followed", "followed", source="followed", lanes=1, limits=CopyLimits())
-    mirror = Mirror(flow, source, target)
-    live.start()
-    began = time.monotonic()
-    running = threading.Thread(target=mirror.run, kwargs={"run_for_seconds": _FOLLOWED_SECONDS})
-    running.start()
-    running.join()
-    seconds = time.monotonic() - began
-    live.stop()
-    mirror.close()
-    kept = maintain_map(flow, target.endpoint(), say)
-    say(f"following: {seconds:.0f} s, {kept}")
-    written = kept.bytes_before / kept.entries_before
-    merged = _merged_bytes_a_run(kept)
-    a_day = kept.entries_before / seconds * _DAY_SECONDS
+    found = follow(source, target, records_per_second=FOLLOWED_PER_SECOND, seconds=FOLLOWED_SECONDS)
+    say(f"following: {found}")
     return f"""\
-A flow that follows a source of {_FOLLOWED_PER_SECOND} records/s made {kept.entries_before} transactions in
-{seconds:.0f} s, each with a run of {written:.0f} bytes: {a_day * written / 1e6:.1f} MB a partition
-and day, of which {a_day * merged / 1e6:.2f} MB are left after maintenance ({merged:.1f} bytes a run). It
-grows with the number of transactions, not of records, and goes when the target's retention has taken
-the records."""
-
-
-def _merged_bytes_a_run(kept: MaintenanceReport) -> float:
-    """What one more merged run costs: the newest ones stay as they were, and a merged record has a head."""
-    newest = (kept.entries_after - 1) * kept.bytes_before / kept.entries_before
-    return (kept.bytes_after - newest) / (kept.entries_before - kept.entries_after + 1)
+A flow that follows a source of {found.records_per_second} records/s made {found.runs} transactions in
+{found.seconds:.0f} s, each with a run of {found.run_bytes:.0f} bytes: {found.mb_a_day:.1f} MB a partition
+and day, of which {found.merged_mb_a_day:.2f} MB are left after maintenance ({found.merged_run_bytes:.1f}
+bytes a run). It grows with the number of transactions, not of records, and goes when the target's retention
+has taken the records. [benchmarks.md](benchmarks.md) has other rates."""
 
 
 def _speed(say: Say) -> str:
