@@ -203,6 +203,7 @@ def consume(cluster: LabCluster, topic: str, group: str, count: int, *, reset: s
     consumer = Consumer(settings)
     partitions = len(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
     records: list[Record] = []
+    nexts: dict[int, TopicPartition] = {}
     at_end: set[int] = set()
     deadline = time.monotonic() + _SECONDS
     consumer.subscribe([topic])
@@ -213,17 +214,16 @@ def consume(cluster: LabCluster, topic: str, group: str, count: int, *, reset: s
             if message is None:
                 continue
             if message.error() is None:
-                records.append((message.partition(), message.offset(), message.value().decode()))
-                at_end.discard(message.partition())
+                p, offset, epoch = message.partition(), message.offset(), message.leader_epoch()
+                records.append((p, offset, message.value().decode()))
+                nexts[p] = TopicPartition(topic, p, offset + 1, leader_epoch=epoch)
+                at_end.discard(p)
             elif message.error().code() == -191:  # the end of a partition, for now
                 at_end.add(message.partition())
             else:
                 raise AssertionError(message.error())
         if records:
-            nexts = {p: offset + 1 for p, offset, _ in records}
-            consumer.commit(
-                offsets=[TopicPartition(topic, p, n) for p, n in nexts.items()], asynchronous=False
-            )
+            consumer.commit(offsets=list(nexts.values()), asynchronous=False)
     finally:
         consumer.close()
     return records
