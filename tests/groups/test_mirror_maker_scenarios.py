@@ -137,12 +137,15 @@ def test_replication_without_offset_sync_will_not_create_offset_syncs_topic(stag
 
 
 def test_offset_syncs_topics_on_target(stage: MakeStage) -> None:
-    scene = begun(stage(partitions=1))
+    scene = stage(partitions=1)
+    alias = scene.stem.replace("-", "_")
+    scene.mirror.flow = dataclasses.replace(scene.mirror.flow, source=alias)
+    begun(scene)
     scene.commit(scene.group(), {0: 5})
     before = topics(scene.source)
     report = scene.sync()
     assert (report.result.offset_syncs, report.result.checkpoints) == (1, 1)
-    assert "mm2-offset-syncs.sf.internal" in topics(scene.target)
+    assert f"mm2-offset-syncs.{alias}.internal" in topics(scene.target)
     assert topics(scene.source) == before
 
 
@@ -352,11 +355,12 @@ def test_read_checkpoints_topic(stage: MakeStage) -> None:
     scene.commit(scene.group(), {0: 4, 1: 5})
     scene.sync()
     (key, _), topic = encode_checkpoint(_said(scene, 0, 4, 4)), scene.mirror.flow.checkpoints_topic
-    producer = Producer(scene.target.endpoint().settings)
-    for value in (b"", b"\x00\x01" + bytes(18), b"\x00\x00"):
-        producer.produce(topic, value, key)
-    producer.produce(topic, b"no checkpoint at all")
+    producer, refused = Producer(scene.target.endpoint().settings), list[object]()
+    bad = [(key, b""), (key, b"\x00\x01" + bytes(18)), (key, b"\x00\x00"), (b"no key", b"no checkpoint")]
+    for each, value in bad:
+        producer.produce(topic, value, each, on_delivery=lambda error, _: refused.append(error))
     assert producer.flush(30) == 0
+    assert refused == [None] * len(bad), "they are there"
     assert scene.sync().result.checkpoints == 0, "what was said before is still known"
     key, value = encode_checkpoint(_said(scene, 1, 5, 3))
     producer.produce(topic, value, key)

@@ -20,7 +20,7 @@ from causeway.lab.cluster import LabCluster
 from causeway.translate import flow_map
 from tests.groups.stage import write
 from tests.integration.inline_flow import create_topic, delete_records, delete_topic, grow_topic
-from tests.mirroring import Mirror, make_flow
+from tests.mirroring import Mirror, end_offsets, make_flow
 from tests.translation.truth import Tally, check_direction, contents
 
 pytestmark = pytest.mark.integration
@@ -99,7 +99,9 @@ def test_offsets_lead_to_their_records_across_every_new_beginning(story: Story) 
 
     story.write(30, 3)  # 60 to 69, of which a person leaves out five
     adopt_partition(flow, source, target, first, 65, WHY, even_though_healthy=True)
-    assert isinstance(story.map_of(0).to_target(SourceOffset(66)), AheadOfMirror), "not copied yet"
+    index, end = story.map_of(0), end_offsets(story.target)[f"sf.{topic}", 0][1]
+    assert index.to_targets(map(SourceOffset, (61, 65))) == [end, end], "where the next record will lie"
+    assert isinstance(index.to_target(SourceOffset(66)), AheadOfMirror), "not copied yet"
     story.mirror.run()
     pairs = dict(story.check(0))
     assert story.map_of(0).to_target(SourceOffset(62)) == pairs[65]
