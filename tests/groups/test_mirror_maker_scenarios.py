@@ -275,7 +275,7 @@ def test_no_checkpoint_for_topic_with_null_offset_and_metadata(stage: MakeStage,
     """A group that has read one partition only has nothing to say of the other one."""
     scene = begun(stage(partitions=2))
     scene.commit(scene.group(), {1: 4})
-    scene.sync()
+    assert scene.sync().outcomes == {Outcome.SYNCED: 1}
     assert java.translated(scene.target, "sf", scene.group()) == {(scene.mirrored, 1): 4}
 
 
