@@ -175,6 +175,25 @@ class TestPrepare:
         assert sorted(each.topic for each in outcome.refused) == sorted([long, narrow])
         assert partitions(target)[f"sf.{narrow}"] == 1
 
+    @pytest.mark.parametrize("dry_run", [True, False])
+    def test_settings_that_the_target_does_not_know_stay_behind(
+        self, nyc_v1: LabCluster, target: ClusterAdmin, topic_name: TopicName, dry_run: bool
+    ) -> None:
+        old, orders = ClusterAdmin(nyc_v1.endpoint()), topic_name("orders")
+        settings = {
+            "message.downconversion.enable": "false",
+            "message.format.version": "3.0-IV1",
+            "retention.ms": "7200000",
+        }
+        assert old.create_topics([NewTopicPlan(orders, 1, tuple(settings.items()))]) == {}
+        old.wait_for_leaders({orders: 1})
+        outcome = prepare_topics(flow(orders), old, target, frozenset(), dry_run=dry_run)
+        assert outcome.refused == ()
+        (made,) = outcome.created
+        assert made.settings == (("retention.ms", "7200000"),)
+        assert sorted(made.left_out) == ["message.downconversion.enable", "message.format.version"]
+        assert (f"sf.{orders}" in partitions(target)) is not dry_run
+
     def test_a_topic_that_somebody_made_meanwhile_is_fine_if_it_is_equal(
         self, target: ClusterAdmin, topic_name: TopicName
     ) -> None:

@@ -28,6 +28,7 @@ from causeway.core.pattern import compiled
 
 MAX_NAME_CHARACTERS = 249
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_UNKNOWN_SETTING = re.compile(r"Unknown topic config name: ([a-z0-9.]+)")
 _NAMES_IN_A_NOTE = 5
 
 
@@ -82,6 +83,8 @@ class NewTopicPlan:
     settings: tuple[tuple[str, str], ...] = ()
     replication_factor: int | None = None
     """None: the target broker's default."""
+    left_out: tuple[str, ...] = ()
+    """Settings of the source that the target's brokers don't know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,18 @@ def settings_to_carry(
             and not any(pattern.matches(setting.name) for pattern in patterns)
         )
     )
+
+
+def without_unknown_setting(new: NewTopicPlan, refusal: str) -> NewTopicPlan | None:
+    """By the word of the target's brokers, which are of another version and name one at a time.
+
+    None: they refused it for something else.
+    """
+    found = _UNKNOWN_SETTING.search(refusal)
+    if found is None or found[1] not in dict(new.settings):
+        return None
+    kept = tuple((name, value) for name, value in new.settings if name != found[1])
+    return replace(new, settings=kept, left_out=(*new.left_out, found[1]))
 
 
 def is_wanted(flow: Flow, topic: str) -> bool:

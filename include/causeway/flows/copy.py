@@ -278,8 +278,10 @@ class _Run:
         again = self._clock.monotonic() + _REFUSED_AGAIN_SECONDS
         self._refused_until |= {each.topic: (each, again) for each in done.refused}
         for topic in done.created:
+            unknown = f", without what its brokers don't know: {', '.join(topic.left_out)}"
             self._say(
                 f"{self._flow.name}: created {topic.name} with {counted(topic.partitions, 'partition')}"
+                + (unknown if topic.left_out else "")
             )
         for growth in done.grown:
             self._say(f"{self._flow.name}: {growth.name} grew to {growth.to_partitions} partitions")

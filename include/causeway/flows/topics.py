@@ -22,6 +22,7 @@ from causeway.core.topics import (
     is_wanted,
     plan_topics,
     without,
+    without_unknown_setting,
 )
 
 
@@ -54,7 +55,8 @@ def prepare_topics(
     :raises ClusterTrouble: a cluster can't be used at all; refusals of single topics are in the outcome.
     """
     plan = without(_load_and_plan(flow, source_admin, target_admin, known_target_topics), leave_alone)
-    errors = target_admin.create_topics(plan.to_create, validate_only=dry_run)
+    to_create, errors = _create(target_admin, plan.to_create, dry_run=dry_run)
+    plan = replace(plan, to_create=to_create)
     errors |= target_admin.create_partitions(plan.to_grow, validate_only=dry_run)
     outcome = _outcome(plan, errors, dry_run=dry_run)
     if not dry_run:
@@ -62,6 +64,22 @@ def prepare_topics(
         changed |= {growth.name: growth.to_partitions for growth in outcome.grown}
         target_admin.wait_for_leaders(changed)
     return outcome
+
+
+def _create(
+    target: ClusterAdmin, wanted: Collection[NewTopicPlan], *, dry_run: bool
+) -> tuple[tuple[NewTopicPlan, ...], dict[str, CausewayError]]:
+    """What a target of another version doesn't know stays behind; `causeway drift` goes on telling of it."""
+    plans = {new.name: new for new in wanted}
+    refused: dict[str, CausewayError] = {}
+    asking = plans
+    while asking:
+        errors = target.create_topics(list(asking.values()), validate_only=dry_run)
+        fewer = {name: without_unknown_setting(plans[name], error.rule) for name, error in errors.items()}
+        asking = {name: new for name, new in fewer.items() if new is not None}
+        refused |= {name: error for name, error in errors.items() if name not in asking}
+        plans |= asking
+    return tuple(plans.values()), refused
 
 
 def _load_and_plan(
@@ -113,4 +131,5 @@ def _outcome(plan: TopicPlan, errors: Mapping[str, CausewayError], *, dry_run: b
 
 
 def refused_topic(source_topic: str, error: CausewayError) -> RefusedTopic:
-    return RefusedTopic(source_topic, f"{error.what}: {error.rule}", error.remedy)
+    remedy = error.remedy or f"cure that, or exclude {source_topic}"
+    return RefusedTopic(source_topic, f"{error.what}: {error.rule}", remedy)

@@ -19,6 +19,7 @@ from causeway.core.topics import (
     TopicSetting,
     plan_topics,
     settings_to_carry,
+    without_unknown_setting,
 )
 
 EXCLUDED = ("follower\\.replication\\.throttled\\.replicas", "message\\.timestamp\\.type", "min\\.insync.*")
@@ -288,3 +289,12 @@ def test_heartbeats_are_carried_on_and_never_back() -> None:
     got = plan(carrying, {"orders": 1, "heartbeats": 1, "par.heartbeats": 1, "nyc.heartbeats": 1, "x": 1})
     assert [pair.target for pair in got.mirrored] == ["sf.heartbeats", "sf.orders", "sf.par.heartbeats"]
     assert "nyc.heartbeats" in got.notes[0]
+
+
+def test_a_setting_that_the_target_does_not_know_stays_behind_by_its_own_word():
+    new = NewTopicPlan("sf.a", 1, (("old.one", "x"), ("retention.ms", "5")))
+    said = "cluster nyc: Unknown topic config name: old.one"
+    fewer = without_unknown_setting(new, said)
+    assert (fewer.settings, fewer.left_out) == ((("retention.ms", "5"),), ("old.one",))
+    assert without_unknown_setting(fewer, said) is None, "the same word twice is something else"
+    assert without_unknown_setting(new, "Invalid value x for configuration old.one") is None
