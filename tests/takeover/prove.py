@@ -74,9 +74,9 @@ def prove(folder: Path, seed: int, say: Say, histories: int = HISTORIES) -> str:
 {tally.histories} histories of a real MirrorMaker 2 (default, without offset syncs, committing each second,
 exactly once) of one to three lives, killed or ended, then `causeway import-mm2 --adopt` and a run; seed
 {seed}. {tally.partitions} partitions with {tally.records:,} records: {tally.behind_commits:,} offsets lay
-behind MirrorMaker's last commit and were found, {tally.repeated_by_mirror_maker:,} records it had copied
-twice itself; of what Causeway copied none is twice, missing or out of order. {tally.refused} partitions
-were refused.
+behind a commit of MirrorMaker's and were found (what it had written without ever committing isn't counted),
+{tally.repeated_by_mirror_maker:,} records it had copied twice itself; of what Causeway copied none is twice,
+missing or out of order. {tally.refused} partitions were refused.
 """
 
 
