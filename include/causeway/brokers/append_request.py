@@ -15,7 +15,7 @@ from typing import Any
 
 from causeway.core.identity import TopicPartition
 from causeway.core.ports import AppendAnswer, Appended, Refused
-from causeway.core.wire import Malformed, read_unsigned, unsigned
+from causeway.core.wire import Malformed, behind_tags, read_unsigned, unsigned
 
 _API_KEY, _OLDEST, _BEFORE_V2, _NEWEST = 0, 9, 11, 12
 _ALL_REPLICAS = -1
@@ -113,7 +113,7 @@ class AppendAnswers:
 
 def _answers(data: memoryview) -> tuple[dict[TopicPartition, AppendAnswer], int]:
     found: dict[TopicPartition, AppendAnswer] = {}
-    topics, at = read_unsigned(data, _behind_tags(data, 0))
+    topics, at = read_unsigned(data, behind_tags(data, 0))
     for _ in range(topics - 1):
         topic, at = _read_text(data, at)
         partitions, at = read_unsigned(data, at)
@@ -121,11 +121,11 @@ def _answers(data: memoryview) -> tuple[dict[TopicPartition, AppendAnswer], int]
             partition, code, base_offset, _, log_start = _RESULT.unpack_from(data, at)
             at_fault, at = _read_record_errors(data, at + _RESULT.size)
             message, at = _read_text(data, at)
-            at = _behind_tags(data, at)
+            at = behind_tags(data, at)
             found[TopicPartition(topic, partition)] = (
                 Refused(code, message, at_fault=at_fault) if code else Appended(base_offset, log_start)
             )
-        at = _behind_tags(data, at)
+        at = behind_tags(data, at)
     (throttle_time_ms,) = _INT32.unpack_from(data, at)
     return found, throttle_time_ms
 
@@ -139,17 +139,8 @@ def _read_record_errors(data: memoryview, at: int) -> tuple[tuple[int, ...], int
             raise IndexError(at)
         named.append(_INT32.unpack_from(data, at)[0])
         _, at = _read_text(data, at + _INT32.size)
-        at = _behind_tags(data, at)
+        at = behind_tags(data, at)
     return tuple(named), at
-
-
-def _behind_tags(data: memoryview, at: int) -> int:
-    tags, at = read_unsigned(data, at)
-    for _ in range(tags):
-        _, at = read_unsigned(data, at)
-        size_bytes, at = read_unsigned(data, at)
-        at += size_bytes
-    return at
 
 
 def _text(value: str | None) -> bytes:

@@ -2,7 +2,8 @@
 
 The library reads four kilobytes at a time, copies each answer several times before it is parsed, and
 gives every request a task that waits for a socket which nearly always takes it at once. Here an answer is
-read into one buffer and parsed where it lies, and a request is written at once as far as the socket takes it.
+received into one buffer and parsed where it lies, and a request is written at once as far as the socket
+takes it.
 
 Overrides what the library doesn't promise to keep: its version is pinned, and the contract suite on real
 brokers, plain and by TLS, runs over this.
@@ -11,6 +12,7 @@ brokers, plain and by TLS, runs over this.
 from __future__ import annotations
 
 import contextlib
+import selectors
 import ssl
 import time
 from typing import Any
@@ -18,12 +20,28 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.net import KafkaConnectionManager
 from kafka.net.inet import create_connection
+from kafka.net.selector import NetworkSelector, Task
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.frame import KafkaBytes
 
+from causeway.brokers.fetch_answer import FETCH, VERSION, Expected
+
 _READ_BYTES = 1 << 20
+_PIECE_BYTES = 64 << 10
 _LENGTH_BYTES = 4
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class LeanSelector(NetworkSelector):  # type: ignore[misc]
+    def register_event(self, fileobj: Any, event: int, task: Any) -> None:
+        """Nearly always nothing waits for that socket yet. The library learns it from an error whose text
+        is all that can be said of a socket."""
+        if isinstance(task, Task) and fileobj.fileno() not in self._selector._fd_to_key:  # noqa: SLF001
+            waiting = (task, None) if event == selectors.EVENT_READ else (None, task)
+            self._selector.register(fileobj, event, waiting)
+        else:
+            super().register_event(fileobj, event, task)
 
 
 class Frame(KafkaBytes):  # type: ignore[misc]
@@ -33,11 +51,15 @@ class Frame(KafkaBytes):  # type: ignore[misc]
         super().__init__(size_bytes)
         self.missing = size_bytes
 
+    def room(self) -> memoryview:
+        """What hasn't come yet."""
+        return memoryview(self)[len(self) - self.missing :]
+
     def take(self, data: memoryview) -> int:
         """:returns: how many of these bytes belong to this answer."""
         count = min(self.missing, len(data))
-        start = len(self) - self.missing
-        memoryview(self)[start : start + count] = data[:count]
+        if data.obj is not self:  # else they were received where they belong
+            self.room()[:count] = data[:count]
         self.missing -= count
         return count
 
@@ -56,8 +78,15 @@ class FrameReader:
         self._parser = parser
         self._length = bytearray()
         self._frame: Frame | None = None
+        self._pieces = memoryview(bytearray(_PIECE_BYTES))
 
-    def receive(self, data: bytes) -> list[tuple[int, Any]]:
+    def room(self) -> memoryview:
+        """Where the next bytes are to be received: in the answer itself, if much of it is still to come."""
+        if self._frame is None or self._frame.missing < _PIECE_BYTES:
+            return self._pieces
+        return self._frame.room()[:_READ_BYTES]
+
+    def receive(self, data: bytes | memoryview) -> list[tuple[int, Any]]:
         view = memoryview(data)
         answers: list[tuple[int, Any]] = []
         while view.nbytes:
@@ -74,15 +103,28 @@ class FrameReader:
             view = view[self._frame.take(view) :]
             if not self._frame.missing:
                 frame, self._frame = self._frame, None
-                answers.append(self._parser._process_response(frame))  # noqa: SLF001
+                answers.append(self._decoded(frame))
         return answers
+
+    def _decoded(self, frame: Frame) -> tuple[int, Any]:
+        waiting = self._parser.in_flight_requests
+        head = waiting[0] if waiting else None
+        if isinstance(head, RequestHeader) and _is_fetch(head):
+            waiting[0] = Expected(head.correlation_id)
+        answer: tuple[int, Any] = self._parser._process_response(frame)  # noqa: SLF001
+        return answer
+
+
+def _is_fetch(head: RequestHeader) -> bool:
+    return (head.request_api_key, head.request_api_version) == (FETCH, VERSION)
 
 
 class _LeanTransport(KafkaTCPTransport):  # type: ignore[misc]
     async def _read_from_sock(self) -> None:
         # The connection has made its parser by now, and no answer can have come yet.
         parser = self._protocol.parser
-        parser.receive_bytes = FrameReader(parser).receive
+        self._frames = FrameReader(parser)
+        parser.receive_bytes = self._frames.receive
         await super()._read_from_sock()
 
     def write(self, data: Any) -> None:
@@ -99,13 +141,14 @@ class _LeanTransport(KafkaTCPTransport):  # type: ignore[misc]
 
 
 class LeanTcpTransport(_LeanTransport):
-    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+    def _sock_recv(self) -> tuple[memoryview, Exception | None]:
+        room = self._frames.room()
         try:
-            data = self._sock.recv(_READ_BYTES)
+            data = room[: self._sock.recv_into(room)]
         except _NOT_NOW:
-            return b"", None
+            return room[:0], None
         except OSError as cause:
-            return b"", kafka_errors.KafkaConnectionError(cause)
+            return room[:0], kafka_errors.KafkaConnectionError(cause)
         return data, None if data else kafka_errors.KafkaConnectionError("socket disconnected")
 
 

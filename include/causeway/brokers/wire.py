@@ -17,13 +17,12 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from kafka import errors as kafka_errors
-from kafka.net import NetworkSelector
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
 from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
 from causeway.brokers.error_map import error_of_code, mapped
-from causeway.brokers.lean_network import LeanConnectionManager
+from causeway.brokers.lean_network import LeanConnectionManager, LeanSelector
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble, ClusterUnreachable
 from causeway.core.identity import TopicPartition
@@ -49,7 +48,7 @@ class Network:
     """One event loop for all connections of a thread."""
 
     def __init__(self) -> None:
-        self.selector = NetworkSelector()
+        self.selector = LeanSelector()
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         result: T = self.selector.run(work)

@@ -84,6 +84,16 @@ def read_unsigned(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     return _read_raw(buffer, position, _INT32_MAX_BYTES, _INT32_BITS)
 
 
+def behind_tags(buffer: bytes | memoryview, position: int) -> int:
+    """The position behind the tagged fields that newer requests and answers end each part with."""
+    tags, position = read_unsigned(buffer, position)
+    for _ in range(tags):
+        _, position = read_unsigned(buffer, position)
+        size_bytes, position = read_unsigned(buffer, position)
+        position += size_bytes
+    return position
+
+
 def unsigned(value: int) -> bytes:
     """An unsigned int32 as `read_unsigned` reads it."""
     out = bytearray()
