@@ -73,6 +73,8 @@ def test_the_form_refuses_what_is_no_answer(bag: Any) -> None:
 
     params = bag.dags["failback__sf_to_nyc"].params
     params.validate()
+    assert (params["step"], params["accept_loss"]) == ("resume", False), "nothing is deleted by default"
+    params["step"] = "rebuild"
     with pytest.raises(ParamValidationError):
         params["step"] = "perhaps"
 

@@ -34,16 +34,18 @@ class RebuildVerdict:
     wrong: tuple[str, ...]
 
 
-def play_rebuild(stage: FailbackStage, seed: int) -> RebuildVerdict:
+def play_rebuild(stage: FailbackStage, seed: int, *, again: bool = True) -> RebuildVerdict:
     dice = random.Random(seed)
     for _ in range(dice.randrange(1, 3)):
         stage.write(stage.old, dice.randrange(30, 120), dice)
         stage.forward.run()
-    first, tail = _there_and_back(stage, dice)
-    wrong = [*first, *moves_exactly_again(stage, dice, {p: [] for p in range(stage.partitions)})]
-    second, further = _there_and_back(stage, dice, is_failed_over=True)
-    count = sum(map(len, stage.log(stage.old, stage.stem).values()))
-    return RebuildVerdict(seed=seed, records=count, tail=tail + further, wrong=(*wrong, *second))
+    wrong, tail = _there_and_back(stage, dice)
+    wrong += moves_exactly_again(stage, dice, {p: [] for p in range(stage.partitions)})
+    if again:
+        more, further = _there_and_back(stage, dice, is_failed_over=True)
+        wrong, tail = wrong + more, tail + further
+    count = _count(stage.log(stage.old, stage.stem))
+    return RebuildVerdict(seed=seed, records=count, tail=tail, wrong=tuple(wrong))
 
 
 def _there_and_back(
