@@ -1,0 +1,111 @@
+"""`causeway failback --rebuild` as it is typed: nothing is deleted without the flow's name, or `--yes`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causeway.config.load import load_flows
+from causeway.core.errors import BadInput
+from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step, Way
+from causeway.entrypoints import failback_verb
+from causeway.entrypoints.cli import parser
+from causeway.entrypoints.verbs import Outcome, Request
+from causeway.flows.failback import back
+from tests.unit.core.test_failback import cut
+from tests.unit.core.test_rebuild import price
+
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders], replication.policy: identity}
+  nyc_to_sf: {source: nyc, target: sf, failback_of: sf_to_nyc, replication.policy: identity}
+"""
+PLAN = FailbackPlan(
+    flow="sf_to_nyc", reverse="nyc_to_sf", way=Way.REBUILD, cuts=(cut(),), late=(), rebuild=price()
+)
+RUN = FailbackRun(
+    run="r1",
+    flow="sf_to_nyc",
+    reverse="nyc_to_sf",
+    way=Way.REBUILD,
+    step=Step.RETURNING,
+    by="me",
+    begun_ms=1,
+    at_ms=2,
+    facts={"parted": True, "exports": {"orders.diverged.T": 5}},
+)
+
+
+class Failback:
+    """Types a command, and keeps what it was carried out with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.said, self.done = folder, list[str](), list[tuple[Way, back.Operator]]()
+
+    def type(self, *arguments: str) -> Outcome:
+        file = str(self.folder / "flows.yaml")
+        options = parser().parse_args(["failback", "sf_to_nyc", *arguments, "--file", file])
+        request = Request(
+            options=options,
+            environ={},
+            directory=self.folder,
+            progress=self.said.append,
+            say=self.said.append,
+        )
+        return failback_verb.failback_flow(request)
+
+    def fail_back(self, _ways: object, way: Way, operator: back.Operator) -> back.FailedBack:
+        operator.consent(PLAN)
+        self.done.append((way, operator))
+        return back.FailedBack(run=RUN, was_done=False, plan=PLAN)
+
+
+@pytest.fixture
+def failback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failback:
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    deployment, made = load_flows(tmp_path / "flows.yaml"), Failback(tmp_path)
+
+    def opened(_request: Request) -> tuple[Any, ...]:
+        return deployment, deployment.flow("sf_to_nyc"), "sf", "nyc"
+
+    monkeypatch.setattr(failback_verb, "opened", opened)
+    monkeypatch.setattr(back, "fail_back", made.fail_back)
+    monkeypatch.setattr(back, "look_before_failback", lambda _ways, _way: PLAN)
+    return made
+
+
+def test_only_the_flows_name_empties_anything(failback: Failback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    with pytest.raises(BadInput, match="nothing was done"):
+        failback.type("--rebuild")
+    assert failback.done == []
+    assert any("9 records of sf are DELETED" in line for line in failback.said), "the price comes first"
+    monkeypatch.setattr("sys.stdin", io.StringIO("sf_to_nyc\n"))
+    assert "5 divergent records in orders.diverged.T" in failback.type("--rebuild").text
+    assert [(way, operator.accepts_loss) for way, operator in failback.done] == [(Way.REBUILD, False)]
+
+
+def test_a_script_says_what_it_agrees_to(failback: Failback) -> None:
+    failback.type("--rebuild", "--yes", "--accept-loss", "--plan", PLAN.hash)
+    failback.type("--resume", "--yes")
+    found = [(way, operator.accepts_loss, operator.expected_plan) for way, operator in failback.done]
+    assert found == [(Way.REBUILD, True, PLAN.hash), (Way.RESUME, False, "")]
+
+
+def test_a_dry_run_tells_the_price_and_does_nothing(failback: Failback) -> None:
+    told = failback.type("--rebuild", "--dry-run")
+    assert "nothing was written" in told.text
+    assert isinstance(told.payload, dict)
+    assert told.payload["rebuild"] == price().as_dict()
+    assert failback.done == []
+
+
+def test_the_ways_exclude_each_other(failback: Failback) -> None:
+    with pytest.raises(BadInput, match="not allowed"):
+        failback.type("--rebuild", "--resume")
