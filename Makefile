@@ -55,7 +55,7 @@ bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
 	@$(if $(WORKLOADS),,$(BIN)/python -m tests.groups.beside --scale $(SCALE))
-	@$(if $(WORKLOADS),,$(BIN)/python -m tests.failover.pace --turns $(if $(filter 1,$(SCALE)),3,1))
+	@$(if $(WORKLOADS)$(filter-out 1,$(SCALE)),,$(BIN)/python -m tests.failover.pace)
 
 browser: setup ## what drives a browser for the part ui of make prove; the Chromium is the machine's own
 	@$(PYTHON) -m venv .causeway/browser

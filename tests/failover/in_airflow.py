@@ -40,6 +40,10 @@ class FailoverDag:
     def states(self, run_id: str) -> dict[str, str]:
         return {task["task_id"]: task["state"] for task in self.rest.tasks(self.dag_id, run_id)}
 
+    def xcom(self, run_id: str, task: str) -> Any:
+        """What the task returned."""
+        return self.rest.xcom(self.dag_id, run_id, task)
+
     def wait(self, run_id: str) -> str:
         """How it ended."""
         self.until(lambda: self.rest.run_state(self.dag_id, run_id) in {"success", "failed"}, run_id)
@@ -50,7 +54,7 @@ class FailoverDag:
         while not is_true():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.dag_id}: {what}: {self.states(what)}")
-            time.sleep(0.1)
+            time.sleep(0.5)
 
 
 @contextmanager
