@@ -34,6 +34,11 @@ flows:
   half_fit: {source: sf, target: nyc, topics: [fit, unfit], emit.heartbeats.enabled: true}
   doomed: {source: doomed, target: nyc, topics: [doomed], groups: ["doomed[.].*"], lanes: 3,
     sync.group.offsets.enabled: true}
+  away: {source: sf, target: nyc, topics: [away], groups: ["away[.].*"], lanes: 3,
+    replication.policy: identity}
+  away_back: {source: nyc, target: sf, failback_of: away, groups: ["away[.].*"], lanes: 3,
+    replication.policy: identity}
+  rehearsed: {source: sf, target: nyc, topics: [rehearsed], groups: ["rehearsed[.].*"], lanes: 3}
   no_way: {source: gone, target: nyc, topics: [no-way], retries: 2, retry_delay: 1s}
 """
 
@@ -108,7 +113,7 @@ def mirror(
     try:
         start_airflow(home, environment, print)
         eventually(
-            lambda: sum(name.startswith("mirror__") for name in rest.dag_ids()) == FLOWS.count("topics:"),
+            lambda: sum(name.startswith("mirror__") for name in rest.dag_ids()) == FLOWS.count("source:"),
             what=lambda: str(rest.import_errors()),
         )
         yield Mirror(home, rest, source, target, doomed)

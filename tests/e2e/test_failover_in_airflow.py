@@ -15,8 +15,8 @@ from causeway.config.load import load_flows
 from causeway.core.instants import rfc3339
 from causeway.entrypoints.airflow_processes import marked_processes
 from causeway.entrypoints.airflow_rest import AirflowRefused
-from causeway.flows.clusters import open_target, state_on
 from tests.e2e.conftest import command_of
+from tests.e2e.dag_runs import DagRuns
 from tests.failover.stage import BASE_MS, FailoverStage
 
 pytestmark = [pytest.mark.airflow, pytest.mark.integration]
@@ -28,50 +28,18 @@ GROUPS = ("billing", "{{ 7 * 7 }}")
 
 
 @dataclass(frozen=True, slots=True)
-class Failovers:
+class Failovers(DagRuns):
     """Runs of the DAG, and what they leave on the target."""
 
-    mirror: Any
     stage: FailoverStage
 
-    def trigger(self, run_id: str, **answers: Any) -> None:
-        self.mirror.rest.trigger(DAG, run_id, answers)
-
     def states(self, run_id: str) -> dict[str, str]:
-        found = {task["task_id"]: task["state"] for task in self.mirror.rest.tasks(DAG, run_id)}
+        """In the order of the steps."""
+        found = DagRuns.states(self, run_id)
         return {step: found[step] for step in STEPS}
-
-    def answer(self, run_id: str, option: str) -> dict[str, str]:
-        """As soon as somebody is asked; what they were shown."""
-        self.mirror.eventually(lambda: self.states(run_id)["approve"] == "awaiting_input")
-        asked: dict[str, str] = self.mirror.rest.asked(DAG, run_id, "approve")
-        self.mirror.rest.answer(DAG, run_id, "approve", option)
-        return asked
-
-    def wait(self, run_id: str) -> str:
-        self.mirror.eventually(lambda: self.mirror.rest.run_state(DAG, run_id) in {"success", "failed"})
-        state: str = self.mirror.rest.run_state(DAG, run_id)
-        return state
-
-    def attempts(self, run_id: str, task: str) -> int:
-        tasks = self.mirror.rest.tasks(DAG, run_id)
-        return next(int(each["try_number"]) for each in tasks if each["task_id"] == task)
-
-    def xcom(self, run_id: str, task: str) -> Any:
-        return self.mirror.rest.xcom(DAG, run_id, task)
-
-    def log(self, run_id: str, task: str, attempt: int = 1) -> str:
-        path = self.mirror.home.task_log(DAG, run_id, task, attempt)
-        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def offsets(self) -> dict[str, dict[int, int]]:
         return {name: self.stage.there(name) for name in GROUPS}
-
-    def fence(self) -> str | None:
-        """The source may be gone."""
-        with open_target(self.stage.target.endpoint()) as (network, target):
-            fence = network.run(lambda: state_on(target, self.stage.flow.name)).fence
-        return None if fence is None else fence.because
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +56,7 @@ def failovers(mirror: Any) -> Iterator[Failovers]:
         stage.commit(name, {0: 50 + number, 1: 170})
     stage.sync()
     stage.write([BASE_MS + n * 1_000 for n in range(200, 230)])
-    yield Failovers(mirror, stage)
+    yield Failovers(mirror, DAG, stage)
     stage.mirror.close()
 
 
@@ -140,7 +108,7 @@ def test_a_dry_run_shows_the_sheet_and_writes_nothing(
     assert (sheet["lost_records"]["number"], sheet["source_answers"]) == (30, True)
     assert 'content="width=device-width' in kept.with_suffix(".html").read_text()
     assert "RECORDS LOST" in failovers.log("dry", "estimate")
-    assert (failovers.offsets(), failovers.fence()) == (before, None)
+    assert (failovers.offsets(), failovers.stage.fence()) == (before, None)
 
 
 def test_who_says_no_changes_nothing_and_no_click_gets_around_it(
@@ -150,10 +118,9 @@ def test_who_says_no_changes_nothing_and_no_click_gets_around_it(
     failovers.answer("no", "Reject")
     assert failovers.wait("no") == "success"
     assert set(list(failovers.states("no").values())[3:]) == {"skipped"}
-    failovers.mirror.rest.clear(DAG, "no", ["snapshot"])
-    failovers.wait("no")
+    failovers.clear("no", "snapshot")
     assert failovers.states("no")["snapshot"] in {"skipped", "failed"}
-    assert (failovers.offsets(), failovers.fence()) == (before, None)
+    assert (failovers.offsets(), failovers.stage.fence()) == (before, None)
 
 
 @pytest.fixture(scope="module")
@@ -210,8 +177,7 @@ def test_tasks_that_are_killed_or_cleared_end_in_the_same_state(
     assert failovers.attempts("killed", "apply") == 2
     assert failovers.offsets() == expected
 
-    failovers.mirror.rest.clear(DAG, "killed", ["snapshot", "fence", "apply", "verify", "report"])
-    assert failovers.wait("killed") == "success"
+    assert failovers.clear("killed", "snapshot", "fence", "apply", "verify", "report") == "success"
     assert failovers.xcom("killed", "snapshot")["run"] == run
     assert failovers.xcom("killed", "apply")["committed"] == 0
     assert (failovers.offsets(), failovers.xcom("killed", "verify")["as_planned"]) == (expected, 4)

@@ -1,0 +1,76 @@
+"""There and back as an operator meets it: the whole story of `tests/failback`, led back by the DAG."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from causeway.config.load import load_flows
+from causeway.core.failback.plan import Step, Way
+from causeway.flows.failback.back import FailedBack, look_before_failback, newest_failback
+from causeway.flows.failback.home import CameHome
+from tests.e2e.dag_runs import DagRuns
+from tests.failback.stage import FailbackStage
+from tests.failback.trials import play
+
+pytestmark = [pytest.mark.airflow, pytest.mark.integration]
+DAG = "failback__away"
+SEED = int(os.environ.get("FAILBACK_SEED", "1"))
+
+
+@dataclass
+class InAirflow(FailbackStage):
+    """The way back is opened by somebody who has read the price, and the way home by nobody."""
+
+    runs: DagRuns = field(kw_only=True)
+
+    def resume(self) -> FailedBack:
+        """What was shown and agreed to is what is done; done again it is nothing."""
+        plan = look_before_failback(self.ways, Way.RESUME)
+        self.plans.append(plan)
+        logs = self._logs()
+        self.runs.trigger("back", step="resume")
+        asked = self.runs.asked("back")
+        assert self._logs() == logs, "nothing is written before somebody says yes"
+        self.runs.answer("back", "Approve")
+        assert self.runs.wait("back") == "success", self.runs.log("back", "apply")
+        assert asked["subject"] == "Fail away back to sf?"
+        assert f"plan {plan.hash}" in asked["body"]
+        assert f"{plan.written} records were written since the failover" in asked["body"]
+        done = self.runs.xcom("back", "apply")
+        assert (done["was_done"], sum(done["exports"].values())) == (False, plan.tail.number)
+        assert self.runs.clear("back", "apply") == "success"
+        assert self.runs.xcom("back", "apply") == {**done, "was_done": True}
+        run, _ = newest_failback(self.ways)
+        assert run is not None
+        assert (run.run, run.step, run.by) == (done["run"], Step.RETURNING, "airflow back")
+        return FailedBack(run=run, was_done=False)
+
+    def come_home(self) -> CameHome:
+        self.runs.trigger("home", step="home", approve="auto")
+        assert self.runs.wait("home") == "success", self.runs.log("home", "apply")
+        assert self.runs.states("home")["approve"] == "skipped"
+        done = self.runs.xcom("home", "apply")
+        assert (done["was_done"], done["as_planned"]) == (False, done["offsets"])
+        run, is_fenced = newest_failback(self.ways)
+        assert run is not None
+        assert (run.step, is_fenced) == (Step.HOME, False)
+        return CameHome(run=run, moved=None)
+
+    def _logs(self) -> list[Any]:
+        return [self.log(cluster, self.stem) for cluster in (self.old, self.new)]
+
+
+def test_each_record_is_on_both_sides_once_and_groups_go_on_exactly(mirror: Any) -> None:
+    deployment = load_flows(mirror.flows_file)
+    flows = deployment.flow("away"), deployment.flow("away_back")
+    runs = DagRuns(mirror, DAG)
+    stage = InAirflow(mirror.source, mirror.target, "away", keeps_names=True, flows=flows, runs=runs)
+    try:
+        mirror.eventually(lambda: DAG in mirror.rest.dag_ids())
+        assert play(stage, SEED).wrong == (), f"FAILBACK_SEED={SEED}"
+    finally:
+        stage.close()
