@@ -29,5 +29,5 @@ def prove(folder: Path, say: Callable[[str], None]) -> str:
     return f"""\
 ## A topic compacted while it is mirrored
 
-{_UPDATES:,} updates on {_KEYS:,} keys, both cleaners at work. {found}.
+{_UPDATES:,} updates on {_KEYS:,} keys, with `cleanup.policy=compact` on both sides. {found}.
 """
