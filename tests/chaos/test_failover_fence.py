@@ -9,17 +9,27 @@ import pytest
 from causeway.core.failover.wish import Wish
 from causeway.core.group_filter import FlowGroups
 from causeway.flows.failover.apply import Operator, fail_over
+from causeway.flows.failover.sides import open_target_side
+from causeway.flows.ownership import write_fence
 from tests.chaos.stage import PARTITIONS, Stage, wake
 from tests.groups.stage import commit, committed
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos]
 
 
-def test_a_frozen_worker_adds_nothing_behind_a_failover(stage: Callable[[int], Stage]) -> None:
+@pytest.mark.parametrize("half_fenced", [False, True], ids=["open", "fenced-by-somebody-who-died"])
+def test_a_frozen_worker_adds_nothing_behind_a_failover(
+    stage: Callable[[int], Stage], *, half_fenced: bool
+) -> None:
+    """Also where a fence stood already, whose claims were never made."""
     at = stage(2)
     group, mirrored = f"{at.topic}.reader", f"sf.{at.topic}"
     commit(at.source, group, {(at.topic, p): 5 for p in range(PARTITIONS)})
     frozen = at.start_and_freeze("end", 3)
+    if half_fenced:
+        with open_target_side(at.target.endpoint()) as sides:
+            words = {"by": "ops", "because": "sf is dead"}
+            sides.network.run(lambda: write_fence(sides.target, sides.network, at.flow, **words))
     rules = FlowGroups(include=(group,), sync_offsets=True)
     operator = Operator(by="the test", consent=lambda _: None, say=lambda _: None)
     wish = Wish(flow=at.flow.name, at_ms=None)
@@ -31,6 +41,6 @@ def test_a_frozen_worker_adds_nothing_behind_a_failover(stage: Callable[[int], S
     wake(frozen)
 
     assert frozen.exit_code == 4, frozen.output()
-    assert f"failover {done.run}" in frozen.output()
+    assert ("sf is dead" if half_fenced else f"failover {done.run}") in frozen.output()
     before.assert_same(at.look())
     assert committed(at.target, group) == held

@@ -93,7 +93,9 @@ def test_without_a_yes_nothing_is_applied(monkeypatch: pytest.MonkeyPatch) -> No
             airflow_failback.apply_failback("f", "no file", {"plan": ""}, {"step": "resume", **answers})
 
 
-@pytest.mark.parametrize(("step", "done_by"), [("resume", "fail_back"), ("home", "come_home")])
+@pytest.mark.parametrize(
+    ("step", "done_by"), [("resume", "fail_back"), ("rebuild", "fail_back"), ("home", "come_home")]
+)
 def test_what_was_looked_at_is_what_is_done_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, done_by: str
 ) -> None:
@@ -117,7 +119,7 @@ def test_what_was_looked_at_is_what_is_done_or_nothing(
     monkeypatch.setattr(airflow_failback, "get_current_context", lambda: context)
     monkeypatch.setattr(back, "fail_back", doing("fail_back"))
     monkeypatch.setattr(home, "come_home", doing("come_home"))
-    answers = {"step": step, "dry_run": False, "approve": "auto"}
+    answers = {"step": step, "dry_run": False, "approve": "auto", "accept_loss": False}
     with pytest.raises(Done) as done:
         airflow_failback.apply_failback("sf_to_nyc", str(tmp_path / "flows.yaml"), {"plan": "abc"}, answers)
     assert done.value.args == (done_by, "abc")

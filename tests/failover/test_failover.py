@@ -11,6 +11,7 @@ from causeway.core.errors import BadInput, FlowFenced, StalePlan, UnknownName
 from causeway.core.failover.figure import Bound
 from causeway.core.failover.wish import Active
 from causeway.flows.failover import apply, checking, steps
+from causeway.flows.fence import lift_fence
 from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.killing import Killed, dies_after
@@ -79,6 +80,17 @@ def test_the_second_time_is_no_failover_and_the_fence_holds(mirrored: FailoverSt
     assert held(mirrored) == moved
     with pytest.raises(FlowFenced, match=f"failover {first.run}"):
         mirrored.run()
+
+
+def test_once_the_fence_is_lifted_the_same_wish_is_another_failover(mirrored: FailoverStage) -> None:
+    """The mirror went on meanwhile, so what was done is history."""
+    wish = mirrored.wish(BASE_MS + 150 * STEP_MS)
+    first = mirrored.fail_over(wish)
+    lift_fence(mirrored.flow, mirrored.target.endpoint(), by="ops", because="sf came back")
+    second = mirrored.fail_over(wish)
+    assert (first.was_done, second.was_done) == (False, False)
+    assert second.run != first.run
+    assert mirrored.fence() == f"failover {second.run}"
 
 
 def test_a_rollback_restores_every_offset_and_lifts_its_fence(mirrored: FailoverStage) -> None:

@@ -99,6 +99,7 @@ def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
         dying.setattr(rollback, step, dies_after(getattr(rollback, step)))
         with pytest.raises(Killed):
             mirrored.roll_back(run)
+    assert mirrored.fence() == (f"failover {run}" if step == "_restore" else None)
     assert not mirrored.roll_back(run).was_done
     assert (held(mirrored), mirrored.fence()) == (before, None)
     assert mirrored.roll_back(run).was_done
