@@ -25,8 +25,8 @@ clusters:
   gone: {connection: kafka_gone}
   doomed: {connection: kafka_doomed}
 flows:
-  quiet_words: {source: sf, target: nyc, topics: [quiet-words], sync.group.offsets.enabled: true,
-    sync.topic.configs.enabled: false}
+  quiet_words: {source: sf, target: nyc, topics: [quiet-words], groups: ["quiet[.].*"],
+    sync.group.offsets.enabled: true, sync.topic.configs.enabled: false}
   interrupted: {source: sf, target: nyc, topics: [interrupted], run_for: 10m, retries: 2, retry_delay: 1s,
     sync.topic.configs.enabled: false}
   storm: {source: sf, target: nyc, topics: [storm], run_for: 10m, retries: 9, retry_delay: 1s,

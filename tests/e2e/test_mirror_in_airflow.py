@@ -52,7 +52,7 @@ def test_a_run_copies_and_its_secrets_are_nowhere(mirror: Any) -> None:
     """The canaries are the clusters' own passwords, so they are certainly in use."""
     values = [f"quiet {number}".encode() for number in range(500)]
     write(mirror.source, "quiet-words", values)
-    commit(mirror.source, "a.reader", {("quiet-words", 0): 123})
+    commit(mirror.source, "quiet.reader", {("quiet-words", 0): 123})
     passwords = [cluster.endpoint().settings["sasl.password"] for cluster in (mirror.source, mirror.target)]
     commands: set[str] = set()
     mirror.trigger("quiet_words", "r1", until_caught_up=True)
@@ -79,9 +79,9 @@ def test_the_report_is_in_xcom_and_on_the_asset(mirror: Any) -> None:
 def test_groups_are_seen_to_after_the_copy(mirror: Any) -> None:
     short = mirror.rest.xcom("mirror__quiet_words", "r1", "groups")
     assert (short["outcomes"], short["checkpoints"], short["commits"]) == ({"synced": 1}, 1, 1)
-    assert committed(mirror.target, "a.reader") == {("sf.quiet-words", 0): 123}
+    assert committed(mirror.target, "quiet.reader") == {("sf.quiet-words", 0): 123}
     (row,) = json.loads(Path(short["report"]).read_text())["partitions"]
-    assert (row["group"], row["outcome"], row["target_offset"]) == ("a.reader", "synced", 123)
+    assert (row["group"], row["outcome"], row["target_offset"]) == ("quiet.reader", "synced", 123)
     assert "1 groups, " in mirror.log("quiet_words", "r1", "groups")
 
 
