@@ -51,7 +51,7 @@ soak: setup ## faults on three nodes for HOURS=n [SEED=n], then the proof; write
 
 SCALE ?= 1
 WORKLOADS ?=
-bench: setup ## beside MirrorMaker 2, half an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
+bench: setup ## beside MirrorMaker 2, an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
 	@$(if $(WORKLOADS),,$(BIN)/python -m tests.groups.beside --scale $(SCALE))
