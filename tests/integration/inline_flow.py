@@ -5,6 +5,7 @@ The lanes run one after the other on a LaneWorker, as Spark's executors run them
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 
 _SECONDS = 30.0
+_MARKER_SECONDS, _LOOKS = 0.1, 50
 
 
 def mirror_of(name: str, *topics: str, lanes: int = 2) -> Flow:
@@ -173,4 +175,15 @@ def group_offsets(cluster: LabCluster) -> dict[str, dict[tuple[str, int], int]]:
 
 def everything(*clusters: LabCluster) -> list[object]:
     """All that a flow could have written: topics, ends of logs, positions of groups."""
-    return [(topic_ends(cluster), group_offsets(cluster)) for cluster in clusters]
+    return [(_ends_at_rest(cluster), group_offsets(cluster)) for cluster in clusters]
+
+
+def _ends_at_rest(cluster: LabCluster) -> Ends:
+    """Markers of what was committed just now are still on their way: looked at until two looks agree."""
+    seen = topic_ends(cluster)
+    for _ in range(_LOOKS):
+        time.sleep(_MARKER_SECONDS)
+        before, seen = seen, topic_ends(cluster)
+        if seen == before:
+            break
+    return seen
