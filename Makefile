@@ -5,6 +5,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The lock is the whole answer. A resolver beside it would look for a package's extras (`sqlalchemy[asyncio]`) as a requirement of its
+# own, find a release newer than the lock and refuse it for its missing hash: a lock that breaks whenever somebody publishes.
+AS_LOCKED := --no-deps --require-hashes
 
 .PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
@@ -18,7 +21,8 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setup: installing the packages of requirements.txt, with hashes (Spark and Airflow are large; pip is silent)"
-	@$(BIN)/pip install -q --require-hashes -r requirements.txt
+	@$(BIN)/pip install -q $(AS_LOCKED) -r requirements.txt
+	@$(BIN)/pip check
 	@echo "setup: installing causeway itself, in development mode"
 	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
@@ -59,7 +63,7 @@ bench: setup ## beside MirrorMaker 2, an hour, alone on its machine; SCALE=0.02 
 
 browser: setup ## what drives a browser for the part ui of make prove; the Chromium is the machine's own
 	@$(PYTHON) -m venv .causeway/browser
-	@.causeway/browser/bin/pip install -q --require-hashes -r tests/ui/requirements.txt
+	@.causeway/browser/bin/pip install -q $(AS_LOCKED) -r tests/ui/requirements.txt
 
 bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
 	@$(BIN)/python -m tests.bench.repack_speed

@@ -150,3 +150,19 @@ def test_no_file_that_airflow_puts_on_the_path_shadows_a_library(folder):
 def test_plugins_and_dags_have_stems_of_their_own():
     stems = [path.stem for path in modules("dags", "plugins") if path.stem != "__init__"]
     assert len(stems) == len(set(stems))
+
+
+def test_locks_are_installed_as_they_stand():
+    """A resolver beside a lock looks for what is newer, and refuses it for its missing hash."""
+    installs = [
+        line.strip()
+        for name in ("Makefile", "docker-compose.yaml")
+        for line in (ROOT / name).read_text().splitlines()
+        if re.search(r"pip install\b.* -r ", line)
+    ]
+    assert len(installs) == 3
+    makefile = (ROOT / "Makefile").read_text()
+    assert "AS_LOCKED := --no-deps --require-hashes\n" in makefile
+    for line in installs:
+        assert "$(AS_LOCKED)" in line or "--no-deps --require-hashes" in line, line
+    assert "\t@$(BIN)/pip check\n" in makefile
