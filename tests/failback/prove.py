@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
@@ -41,27 +42,25 @@ def prove(folder: Path, seed: int, say: Say) -> str:
 
 
 def _trial(old: LabCluster, new: LabCluster, seed: int, say: Say, *, keeps_names: bool) -> Verdict:
-    names = "identity" if keeps_names else "prefix"
-    stage = FailbackStage(old, new, f"failback-{names}-{seed}", keeps_names)
-    try:
-        verdict = play(stage, seed)
-    finally:
-        stage.close()
-    for line in verdict.wrong:
-        say(f"seed {seed}, {names}: {line}")
-    say(f"failback {names} {seed}: {verdict.records} records, {verdict.tail} of them never crossed")
-    return verdict
+    kind = "identity" if keeps_names else "prefix"
+    return _held(FailbackStage(old, new, f"failback-{kind}-{seed}", keeps_names), play, seed, kind, say)
 
 
 def _rebuild(old: LabCluster, new: LabCluster, seed: int, say: Say) -> RebuildVerdict:
     stage = FailbackStage(old, new, f"rebuild-{seed}", keeps_names=True)
+    return _held(stage, play_rebuild, seed, "rebuild", say)
+
+
+def _held(
+    stage: FailbackStage, trial: Callable[[FailbackStage, int], Any], seed: int, kind: str, say: Say
+) -> Any:
     try:
-        verdict = play_rebuild(stage, seed)
+        verdict = trial(stage, seed)
     finally:
         stage.close()
     for line in verdict.wrong:
-        say(f"seed {seed}, rebuild: {line}")
-    say(f"rebuild {seed}: {verdict.records} records on both sides, {verdict.tail} in exports")
+        say(f"seed {seed}, {kind}: {line}")
+    say(f"failback {kind} {seed}: {verdict.records} records, a divergent tail of {verdict.tail}")
     return verdict
 
 

@@ -11,19 +11,17 @@ from causeway.core.failback.plan import export_topic
 from causeway.flows.failback import back, home
 from causeway.flows.look import look_at_flow
 from tests.failback.stage import FailbackStage, read, values
-from tests.killing import Killed, dies_after
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 
 
-def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_after_each_step_it_goes_on(parted: FailbackStage) -> None:
     stage = parted
     before = stage.log(stage.old, stage.stem)
     for step in ("begin_run", "_close", "export_tails", "adopt_all", "hand_over", "told"):
-        with monkeypatch.context() as dying:
-            dying.setattr(back, step, dies_after(getattr(back, step)))
-            with pytest.raises(Killed):
-                stage.resume()
+        with killed_after(back, step):
+            stage.resume()
         with pytest.raises(FlowFenced):
             stage.forward.run()
     done = stage.resume()
@@ -35,10 +33,8 @@ def test_killed_after_each_step_it_goes_on(parted: FailbackStage, monkeypatch: p
 
     stage.reverse.run()
     for step in ("_let_reverse_stand_by", "adopt_all", "hand_over", "_record_home", "_open_forward"):
-        with monkeypatch.context() as dying:
-            dying.setattr(home, step, dies_after(getattr(home, step)))
-            with pytest.raises(Killed):
-                stage.come_home()
+        with killed_after(home, step):
+            stage.come_home()
     assert stage.come_home().moved is None
     assert stage.fences() == (None, done.run.stand_by_words)
     assert stage.forward.run().records == 0, "nothing loops back"

@@ -19,7 +19,7 @@ from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.failback.rebuilding import kept, play_rebuild, same_on_both
 from tests.failback.stage import FailbackStage, Log
-from tests.failback.test_killed import Killed, dies_after
+from tests.killing import Killed, killed_after, killed_inside
 from tests.mirroring import end_offsets
 
 pytestmark = pytest.mark.integration
@@ -75,20 +75,16 @@ BOUNDARIES = (
 )
 
 
-def test_killed_after_each_step_it_goes_on(stage: FailbackStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_after_each_step_it_goes_on(stage: FailbackStage) -> None:
     tail = part(stage, random.Random(5))
     before = end_offsets(stage.old, of=stage.stem)
     for room, step in BOUNDARIES:
-        with monkeypatch.context() as dying:
-            dying.setattr(room, step, dies_after(getattr(room, step)))
-            with pytest.raises(Killed):
-                stage.rebuild()
+        with killed_after(room, step):
+            stage.rebuild()
         if step == "told" and room is rebuild:  # all was compared, and nothing was dropped yet
             assert end_offsets(stage.old, of=stage.stem) == before
-            with monkeypatch.context() as dying:
-                dying.setattr(emptying, "delete_in_front_of", _one_and_no_more)
-                with pytest.raises(Killed):
-                    stage.rebuild()
+            with killed_inside(emptying, "delete_in_front_of", _one_and_no_more):
+                stage.rebuild()
             assert sorted(s == e for s, e in end_offsets(stage.old, of=stage.stem).values()) == [False, True]
     done = stage.rebuild()
     assert done.was_done, "the last kill came behind the last record, and only the fence was left"
@@ -252,7 +248,7 @@ def test_readers_partitions_and_prefixes_are_refused(
 
 
 def test_a_compacted_topic_is_emptied_too_and_keeps_its_policy(
-    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]
 ) -> None:
     """One of its partitions is empty, and the first try dies while the policy is widened."""
     stage = FailbackStage(
@@ -264,10 +260,8 @@ def test_a_compacted_topic_is_emptied_too_and_keeps_its_policy(
         write_keys(stage, sf, range(30, 40))
         stage.fail_over()
         write_keys(stage, nyc, range(40, 60))
-        with monkeypatch.context() as dying:
-            dying.setattr(emptying, "_set_policies", dies_after(emptying._set_policies))
-            with pytest.raises(Killed):
-                stage.rebuild()
+        with killed_after(emptying, "_set_policies"):
+            stage.rebuild()
         assert policy_of(stage) == "compact,delete"
         stage.rebuild()
         assert policy_of(stage) == "compact"

@@ -14,13 +14,9 @@ from causeway.flows.failback.logbook import newest_failback
 from causeway.flows.failover.rollback import roll_back
 from causeway.flows.fence import fence_flow, lift_fence
 from tests.failback.stage import FailbackStage
-from tests.killing import Killed
+from tests.killing import killed_in_front_of
 
 pytestmark = pytest.mark.integration
-
-
-def _dies(*_: object) -> None:
-    raise Killed
 
 
 def test_without_a_failover_there_is_nothing_to_go_back_from(parted: FailbackStage) -> None:
@@ -30,13 +26,9 @@ def test_without_a_failover_there_is_nothing_to_go_back_from(parted: FailbackSta
     assert newest_failback(parted.ways) == (None, False)
 
 
-def test_an_export_that_holds_something_else_ends_it_with_both_ways_closed(
-    parted: FailbackStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as dying:
-        dying.setattr(back, "adopt_all", _dies)
-        with pytest.raises(Killed):
-            parted.resume()
+def test_an_export_that_holds_something_else_ends_it_with_both_ways_closed(parted: FailbackStage) -> None:
+    with killed_in_front_of(back, "adopt_all"):
+        parted.resume()
     run, _ = newest_failback(parted.ways)
     assert run is not None
     export = export_topic(parted.stem, run.begun_ms)
@@ -74,14 +66,10 @@ def test_who_can_not_be_decided_yet_is_named(parted: FailbackStage) -> None:
     assert parted.resume().run.facts["parted"] is True
 
 
-def test_a_fence_that_somebody_raised_meanwhile_stays(
-    parted: FailbackStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fence_that_somebody_raised_meanwhile_stays(parted: FailbackStage) -> None:
     """Killed in front of its last act; before it is run again, somebody closes the flow for a reason."""
-    with monkeypatch.context() as dying:
-        dying.setattr(back, "_open", _dies)
-        with pytest.raises(Killed):
-            parted.resume()
+    with killed_in_front_of(back, "_open"):
+        parted.resume()
     reverse, old = parted.reverse.flow, parted.old.endpoint()
     lift_fence(reverse, old, by="ops", because="to say it in my words")
     fence_flow(reverse, old, by="ops", because="not before noon")
@@ -90,10 +78,8 @@ def test_a_fence_that_somebody_raised_meanwhile_stays(
     lift_fence(reverse, old, by="ops", because="noon")
 
     parted.reverse.run()
-    with monkeypatch.context() as dying:
-        dying.setattr(home, "_open_forward", _dies)
-        with pytest.raises(Killed):
-            parted.come_home()
+    with killed_in_front_of(home, "_open_forward"):
+        parted.come_home()
     forward, new = parted.forward.flow, parted.new.endpoint()
     lift_fence(forward, new, by="ops", because="to say it in my words")
     fence_flow(forward, new, by="ops", because="not before one")

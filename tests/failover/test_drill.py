@@ -11,7 +11,7 @@ from causeway.flows.failover.drill import drill, history
 from tests.failover.conftest import MakeStage
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.groups.stage import committed
-from tests.killing import Killed
+from tests.killing import Killed, killed_inside
 
 pytestmark = pytest.mark.integration
 
@@ -65,10 +65,8 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
         assert made.clones()
         raise Killed
 
-    with monkeypatch.context() as dying:
-        dying.setattr(rehearsal, "read_first", dies)
-        with pytest.raises(Killed):
-            rehearse(made)
+    with killed_inside(rehearsal, "read_first", dies):
+        rehearse(made)
     assert made.clones() == []
 
     with monkeypatch.context() as dying:

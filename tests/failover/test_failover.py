@@ -14,7 +14,7 @@ from causeway.flows.failover import apply, checking, steps
 from causeway.flows.fence import lift_fence
 from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import Killed, dies_after
+from tests.killing import Killed, killed_after, killed_inside
 
 pytestmark = pytest.mark.integration
 
@@ -132,7 +132,7 @@ STEPS = [
 
 
 def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
-    stage: MakeStage, mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+    stage: MakeStage, mirrored: FailoverStage
 ) -> None:
     wish = mirrored.wish(BASE_MS + 150 * STEP_MS)
     expected = {m.group.rpartition(".")[2]: {} for m in mirrored.sheet(wish).plan.moves}
@@ -140,10 +140,8 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
         expected[move.group.rpartition(".")[2]][move.target.partition] = move.after
     before = held(mirrored)
     for module, step in STEPS:
-        with monkeypatch.context() as dying:
-            dying.setattr(module, step, dies_after(getattr(module, step)))
-            with pytest.raises(Killed):
-                mirrored.fail_over(wish)
+        with killed_after(module, step):
+            mirrored.fail_over(wish)
         done = mirrored.fail_over(wish)
         assert held(mirrored) == expected, step
         assert mirrored.fail_over(wish).was_done, step
@@ -151,9 +149,7 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
         assert (held(mirrored), mirrored.fence()) == (before, None), step
 
 
-def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(
-    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(mirrored: FailoverStage) -> None:
     from causeway.brokers.consumer_groups import ConsumerGroups
 
     wish, real = mirrored.wish(None), ConsumerGroups.commit
@@ -163,10 +159,8 @@ def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(
         await real(self, {name: wanted[name]})
         raise Killed
 
-    with monkeypatch.context() as dying:
-        dying.setattr(ConsumerGroups, "commit", only_one)
-        with pytest.raises(Killed):
-            mirrored.fail_over(wish)
+    with killed_inside(ConsumerGroups, "commit", only_one):
+        mirrored.fail_over(wish)
     assert [bool(stood) for stood in held(mirrored).values()] == [True, False, False]
     with pytest.raises(BadInput, match="other parameters"):
         mirrored.fail_over(mirrored.wish(BASE_MS))
@@ -189,15 +183,11 @@ def test_what_moves_between_the_sheet_and_the_fence_stops_it(mirrored: FailoverS
     assert mirrored.fail_over(mirrored.wish(None), plan=planned).verified.moved_on == 0
 
 
-def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(
-    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(mirrored: FailoverStage) -> None:
     """Snapshot taken, fenced, killed: the sheet that was agreed to isn't true any more."""
     wish = mirrored.wish(None)
-    with monkeypatch.context() as dying:
-        dying.setattr(apply, "close_flow", dies_after(apply.close_flow))
-        with pytest.raises(Killed):
-            mirrored.fail_over(wish)
+    with killed_after(apply, "close_flow"):
+        mirrored.fail_over(wish)
     assert mirrored.fence() is not None
     mirrored.commit("middle", {0: 220})
     with pytest.raises(StalePlan):
@@ -206,13 +196,11 @@ def test_what_moved_while_a_run_was_dead_in_front_of_its_first_move_stops_it(
 
 
 def test_what_reads_on_behind_the_moves_of_a_dead_run_is_no_reason_to_give_it_up(
-    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+    mirrored: FailoverStage,
 ) -> None:
     wish = mirrored.wish(None)
-    with monkeypatch.context() as dying:
-        dying.setattr(apply, "compare_and_move", dies_after(apply.compare_and_move))
-        with pytest.raises(Killed):
-            mirrored.fail_over(wish)
+    with killed_after(apply, "compare_and_move"):
+        mirrored.fail_over(wish)
     for name, stood in held(mirrored).items():
         mirrored.commit(name, {p: offset + 1 for p, offset in stood.items()}, on_target=True)
     read_on = held(mirrored)

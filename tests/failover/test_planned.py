@@ -15,7 +15,7 @@ from causeway.flows.failover import planned as switch
 from tests.failover.conftest import NOWHERE, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.integration.inline_flow import delete_records
-from tests.killing import Killed, dies_after
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 RECORDS, LEFT = 120, 35
@@ -149,25 +149,19 @@ STEPS = [
 
 @pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
-    alive: FailoverStage, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+    alive: FailoverStage, module: Any, step: str
 ) -> None:
-    with monkeypatch.context() as dying:
-        dying.setattr(module, step, dies_after(getattr(module, step)))
-        with pytest.raises(Killed):
-            alive.fail_over(planned(alive))
+    with killed_after(module, step):
+        alive.fail_over(planned(alive))
     alive.fail_over(planned(alive))
     assert values(alive, mirrored=True) == values(alive, mirrored=False)
     assert held(alive) == exact(alive)
     assert alive.fail_over(planned(alive)).was_done
 
 
-def test_killed_behind_the_fence_and_written_to_since_it_is_given_up(
-    alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as dying:
-        dying.setattr(apply, "close_flow", dies_after(apply.close_flow))
-        with pytest.raises(Killed):
-            alive.fail_over(planned(alive))
+def test_killed_behind_the_fence_and_written_to_since_it_is_given_up(alive: FailoverStage) -> None:
+    with killed_after(apply, "close_flow"):
+        alive.fail_over(planned(alive))
     alive.write([BASE_MS])
     with pytest.raises(StalePlan, match="1 partitions that were written to"):
         alive.fail_over(planned(alive))

@@ -13,7 +13,7 @@ from causeway.flows.failover import rollback
 from causeway.flows.fence import fence_flow, lift_fence
 from tests.failover.conftest import NOWHERE, STEP_MS, held
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import Killed, dies_after
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 MOMENT_MS = BASE_MS + 150 * STEP_MS
@@ -90,15 +90,13 @@ def test_a_fence_that_was_raised_since_stays(mirrored: FailoverStage) -> None:
 
 @pytest.mark.parametrize("step", ["_restore", "_lift"])
 def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
-    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch, step: str
+    mirrored: FailoverStage, step: str
 ) -> None:
     mirrored.commit("middle", {0: 7}, on_target=True)
     before = held(mirrored)
     run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
-    with monkeypatch.context() as dying:
-        dying.setattr(rollback, step, dies_after(getattr(rollback, step)))
-        with pytest.raises(Killed):
-            mirrored.roll_back(run)
+    with killed_after(rollback, step):
+        mirrored.roll_back(run)
     assert mirrored.fence() == (f"failover {run}" if step == "_restore" else None)
     assert not mirrored.roll_back(run).was_done
     assert (held(mirrored), mirrored.fence()) == (before, None)

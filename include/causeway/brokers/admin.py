@@ -7,7 +7,6 @@ the others; only trouble with the cluster itself is raised. Nothing here deletes
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -26,7 +25,7 @@ from confluent_kafka.admin import (
 )
 
 from causeway.brokers.error_map import mapped, mapped_error
-from causeway.brokers.leaders import partitions_of, silent_ones
+from causeway.brokers.leaders import partitions_of, still_silent
 from causeway.brokers.probe import SILENT, ClusterFacts, probe
 from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
@@ -38,7 +37,6 @@ from causeway.core.topics import Growth, NewTopicPlan, SettingSource, TopicFacts
 __all__ = ["ClusterAdmin", "ClusterFacts", "probe"]
 
 REQUEST_SECONDS = 30.0
-_POLL_SECONDS = 0.05
 _BROKER_DEFAULT = -1
 _SOURCES = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG.value: SettingSource.TOPIC,
@@ -169,19 +167,14 @@ class ClusterAdmin:
 
         :raises ClusterUnreachable: for so long none more of them has answered; names the topics.
         """
-        waiting, before = partitions_of(partitions), -1
-        deadline = time.monotonic() + timeout_seconds
-        while waiting := silent_ones(self._client, waiting):
-            if len(waiting) != before:
-                before, deadline = len(waiting), time.monotonic() + timeout_seconds
-            if time.monotonic() >= deadline:
-                raise ClusterUnreachable(
-                    f"cluster {self.endpoint}, {', '.join(sorted({tp.topic for tp in waiting})[:5])}",
-                    rule=f"{counted(len(waiting), 'partition')} without a leader that answers, "
-                    f"no other one in the last {timeout_seconds:.0f} s",
-                    remedy="look at the brokers' logs",
-                )
-            time.sleep(_POLL_SECONDS)
+        silent = still_silent(self._client, partitions_of(partitions), patience_seconds=timeout_seconds)
+        if silent:
+            raise ClusterUnreachable(
+                f"cluster {self.endpoint}, {', '.join(sorted({tp.topic for tp in silent})[:5])}",
+                rule=f"{counted(len(silent), 'partition')} without a leader that answers, "
+                f"no other one in the last {timeout_seconds:.0f} s",
+                remedy="look at the brokers' logs",
+            )
 
     def _metadata(self) -> dict[str, TopicMetadata]:
         with mapped(cluster=self.endpoint, operation="Describe"):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from causeway.brokers.awaited_answer import Awaited, HandDecoded
 from causeway.core.identity import TopicPartition
 from causeway.core.ports import AppendAnswer, Appended, Refused
 from causeway.core.wire import Malformed, behind_tags, read_unsigned, unsigned
@@ -48,13 +49,13 @@ class AppendRequest:
         self.batches, self.transactional_id, self.timeout_ms = batches, transactional_id, timeout_ms
         self._max_version = _NEWEST if is_v2 else _BEFORE_V2
         self.API_VERSION: int | None = None
-        self.header: _Expected | None = None
+        self.header: Awaited | None = None
         self._head = b""
 
     def with_header(self, correlation_id: int, client_id: str) -> None:
         name = client_id.encode()
         self._head = _HEADER.pack(_API_KEY, self.API_VERSION, correlation_id, len(name)) + name + _NO_TAGS
-        self.header = _Expected(correlation_id)
+        self.header = Awaited(correlation_id, AppendAnswers)
 
     def expect_response(self) -> bool:
         return True
@@ -84,23 +85,9 @@ class AppendRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
-    """What kafka-python's parser keeps of a request until its answer comes."""
-
-    correlation_id: int
-
-    def get_response_class(self) -> type[AppendAnswers]:
-        return AppendAnswers
-
-
-@dataclass(frozen=True, slots=True)
-class AppendAnswers:
+class AppendAnswers(HandDecoded):
     by_partition: dict[TopicPartition, AppendAnswer]
     throttle_time_ms: int = 0
-
-    @staticmethod
-    def parse_header(frame: Any) -> _Expected:
-        return _Expected(_INT32.unpack(frame.read(_INT32.size))[0])
 
     @classmethod
     def decode(cls, frame: Any) -> AppendAnswers:

@@ -11,26 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from causeway.brokers.awaited_answer import HandDecoded
 from causeway.core.wire import Malformed, behind_tags, read_unsigned
 
 FETCH, VERSION = 1, 13
-_CORRELATION = struct.Struct(">i")
 _HEAD = struct.Struct(">ihi")
 _PARTITION = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
 _PREFERRED_REPLICA_BYTES = 4
 _EPOCH_END = struct.Struct(">iq")
 _DIVERGING_TAG = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Takes the place of the library's request header while the answer is on its way."""
-
-    correlation_id: int
-
-    def get_response_class(self) -> type[FetchAnswers]:
-        return FetchAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +55,11 @@ class TopicAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAnswers:
+class FetchAnswers(HandDecoded):
     throttle_time_ms: int
     error_code: int
     session_id: int
     responses: tuple[TopicAnswer, ...]
-
-    @staticmethod
-    def parse_header(frame: Any) -> Expected:
-        return Expected(_CORRELATION.unpack(frame.read(_CORRELATION.size))[0])
 
     @classmethod
     def decode(cls, frame: Any) -> FetchAnswers:

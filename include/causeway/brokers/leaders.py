@@ -5,6 +5,7 @@ Of a thousand new partitions the last ones answer seconds behind the first.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
@@ -12,11 +13,25 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 _ANSWER_SECONDS = 5.0
+_POLL_SECONDS = 0.05
 
 
 def partitions_of(topics: Mapping[str, int]) -> set[TopicPartition]:
     """All partitions of topics, by their numbers."""
     return {TopicPartition(name, number) for name, count in topics.items() for number in range(count)}
+
+
+def still_silent(
+    client: AdminClient, partitions: Collection[TopicPartition], *, patience_seconds: float
+) -> set[TopicPartition]:
+    """Waits until all of them answer, or none more has answered for so long: returns the ones that didn't."""
+    waiting, deadline = set(partitions), time.monotonic() + patience_seconds
+    while (silent := silent_ones(client, waiting)) and time.monotonic() < deadline:
+        if len(silent) < len(waiting):
+            deadline = time.monotonic() + patience_seconds
+        waiting = silent
+        time.sleep(_POLL_SECONDS)
+    return silent
 
 
 def silent_ones(client: AdminClient, partitions: Collection[TopicPartition]) -> set[TopicPartition]:

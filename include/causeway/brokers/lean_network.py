@@ -25,7 +25,8 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.frame import KafkaBytes
 
-from causeway.brokers.fetch_answer import FETCH, VERSION, Expected
+from causeway.brokers.awaited_answer import Awaited
+from causeway.brokers.fetch_answer import FETCH, VERSION, FetchAnswers
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 64 << 10
@@ -110,7 +111,7 @@ class FrameReader:
         waiting = self._parser.in_flight_requests
         head = waiting[0] if waiting else None
         if isinstance(head, RequestHeader) and _is_fetch(head):
-            waiting[0] = Expected(head.correlation_id)
+            waiting[0] = Awaited(head.correlation_id, FetchAnswers)
         answer: tuple[int, Any] = self._parser._process_response(frame)  # noqa: SLF001
         return answer
 

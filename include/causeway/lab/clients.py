@@ -6,13 +6,12 @@ That a broker is away is, in a lab, mostly on purpose; librdkafka would print it
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from causeway.brokers.leaders import partitions_of, silent_ones
+from causeway.brokers.leaders import partitions_of, still_silent
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.errors import LabTrouble
 
@@ -20,7 +19,6 @@ _silent = logging.getLogger(__name__)
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
-_LOOK_SECONDS = 0.05
 _IMPATIENCE: dict[str, str | int] = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 250}
 
 
@@ -53,16 +51,12 @@ def wait_for_leaders(
     A new leader that refuses a producer's first batch and takes its second counts the first as a repeat
     when it is sent again: librdkafka then reports a record as delivered that no log holds.
 
-    :raises LabTrouble: one doesn't within the time.
+    :raises LabTrouble: one doesn't, and none other did within the time.
     """
-    waiting = partitions_of(topics)
-    deadline = time.monotonic() + timeout_seconds
-    while waiting := silent_ones(client, waiting):
-        if time.monotonic() > deadline:
-            raise LabTrouble(
-                "new topics",
-                value=", ".join(sorted({tp.topic for tp in waiting})),
-                rule=f"their leaders didn't answer within {timeout_seconds:.0f} s",
-                remedy="look at the brokers' logs",
-            )
-        time.sleep(_LOOK_SECONDS)
+    if silent := still_silent(client, partitions_of(topics), patience_seconds=timeout_seconds):
+        raise LabTrouble(
+            "new topics",
+            value=", ".join(sorted({tp.topic for tp in silent})),
+            rule=f"their leaders don't answer, no other one did in the last {timeout_seconds:.0f} s",
+            remedy="look at the brokers' logs",
+        )
