@@ -26,6 +26,7 @@ from causeway.entrypoints.airflow_approval import APPROVE, refuse_unapproved
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
 from causeway.entrypoints.run_report import report_path
+from causeway.entrypoints.tables import one_line
 
 if TYPE_CHECKING:
     from causeway.core.endpoint import ClusterEndpoint
@@ -178,7 +179,8 @@ def report_failover(flow: str, flows_file: str, kept: Facts, applied: Facts, ver
     log.info("%s: failover %s is in the journal, %.1f s after its snapshot", flow, run.run, seconds)
     log.info("%s: fenced; back with `causeway failover %s --rollback %s`", flow, flow, run.run)
     if left:
-        raise AirflowFailException(f"{len(left)} left alone, the others are moved: {'; '.join(left[:5])}")
+        named = one_line("; ".join(left[:5]))
+        raise AirflowFailException(f"{len(left)} left alone, the others are moved: {named}")
     return {**kept, **verified, "committed": applied["committed"], "seconds": seconds}
 
 

@@ -53,11 +53,12 @@ with two real brokers on this machine:
 _EPILOG = """\
 exit codes:
   0    done
-  1    verify or drift found a difference, verify nothing to compare, translate an offset that leads nowhere
+  1    verify or drift found a difference, verify nothing to compare, translate an offset that leads nowhere,
+       drill what isn't as planned
   2    what a person wrote is wrong: an option, a name, a field of flows.yaml or of a connection
   3    a cluster can't be used as asked: unreachable, password, a missing right, too old
   4    somebody else has the flow: another run, a fence
-  5    partitions are parked; the others were copied, or compared
+  5    partitions are parked, or groups left alone; the others were copied, compared, or moved
   6    the clusters contradict the protocol, or Causeway has a defect: stop and look
   130  interrupted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from causeway.entrypoints.failover_verb import ask
+from causeway.entrypoints.failover_verb import ask, plan_given
 from causeway.entrypoints.flow_verbs import opened, who
 from causeway.entrypoints.verbs import Outcome, Request
 
@@ -49,7 +49,7 @@ def add_failback(add: Any) -> None:
         help="with --rebuild: let records go that the new primary doesn't have any more",
     )
     failback.add_argument("--dry-run", action="store_true", help="the price only; writes nothing")
-    failback.add_argument("--plan", metavar="HASH", default="", help="only if the plan is still this one")
+    failback.add_argument("--plan", metavar="HASH", help="only if the plan is still this one")
     failback.add_argument("--yes", action="store_true", help="don't ask")
 
 
@@ -83,7 +83,7 @@ def _back(request: Request, ways: Ways, way: Way) -> Outcome:
         by=who(),
         consent=consent,
         say=request.progress,
-        expected_plan=request.options.plan,
+        expected_plan=plan_given(request),
         accepts_loss=request.options.accept_loss,
     )
     done = fail_back(ways, way, operator)
@@ -127,7 +127,7 @@ def _home(request: Request, ways: Ways, selection: FlowGroups) -> Outcome:
         by=who(),
         consent=consent,
         say=request.progress,
-        expected_plan=request.options.plan,
+        expected_plan=plan_given(request),
         still_seconds=still_seconds,
     )
     done = come_home(ways, selection, operator)

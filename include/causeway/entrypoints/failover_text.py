@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from causeway.core.failover.place import shown
 from causeway.core.failover.progress import Astray
 from causeway.core.failover.sheet import Sheet
-from causeway.core.instants import rfc3339
+from causeway.core.instants import rfc3339, rfc3339_ms
 from causeway.entrypoints.tables import one_line, table
 
-_MOST_MOVES = 40
+_MOST_MOVES, _MOST_LINES = 40, 40
 
 
 def sheet_text(sheet: Sheet) -> str:
@@ -35,7 +37,7 @@ def moves_text(sheet: Sheet) -> str:
 def headline(sheet: Sheet) -> str:
     wish = sheet.plan.wish
     latest = "where each group stands, planned" if wish.is_planned else "latest"
-    at = latest if wish.at_ms is None else rfc3339(wish.at_ms)
+    at = latest if wish.at_ms is None else rfc3339_ms(wish.at_ms)
     back = f", {wish.safety_ms / 1000:g} s stepped back" if wish.safety_ms else ""
     return (
         f"{sheet.flow}: failover to {at}{back}; plan {sheet.plan.agreement}, "
@@ -109,10 +111,19 @@ def _remarks(sheet: Sheet) -> list[str]:
     ]
     notes = [f"NOTE {note}" for note in sheet.notes]
     unknown = [f"NOT SURE because {why}" for why in sheet.unknown]
-    found = [one_line(line) for line in [*left, *notes, *unknown]]
+    found = [*shortened(left), *shortened(notes), *map(one_line, unknown)]
     return ["", *found] if found else []
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """So many that somebody still reads what stands above them; a name from a broker stays on its line."""
+    more = len(lines) - _MOST_LINES
+    return [
+        *map(one_line, lines[:_MOST_LINES]),
+        *([f"... and {more:,} more: --json has them all"] if more > 0 else []),
+    ]
 
 
 def astray_text(astray: Astray) -> str:
     where = "has nothing there now" if astray.at is None else f"is at {astray.at:,} now"
-    return one_line(f"{astray.group} on {astray.target} {where}: it has moved since the failover")
+    return f"{astray.group} on {astray.target} {where}: it has moved since the failover"

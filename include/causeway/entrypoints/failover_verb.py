@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from causeway.flows.failover.apply import FailedOver
 
 LEFT_ALONE = 5
+_BESIDE_ROLLBACK: dict[str, object] = {
+    "groups": [],
+    "topics": [],
+    "safety": None,
+    "active": "refuse",
+    "clamp": None,
+    "dry_run": False,
+    "plan": None,
+    "html": None,
+}
+"""What means nothing there, as long as nobody says it."""
 
 
 def add_failover(add: Any) -> None:
@@ -26,11 +37,17 @@ def add_failover(add: Any) -> None:
     )
     _add_what(failover.add_mutually_exclusive_group(required=True))
     failover.add_argument(
-        "--groups", nargs="+", metavar="NAME", default=[], help="names or patterns (default: all)"
+        "--groups",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        default=[],
+        help="names or patterns (default: all)",
     )
     failover.add_argument(
         "--topics",
         nargs="+",
+        action="extend",
         metavar="NAME",
         default=[],
         help="of the source, names or patterns (default: all)",
@@ -52,7 +69,7 @@ def add_failover(add: Any) -> None:
         help="with --planned: how long nothing may be written to the source (default: 10s)",
     )
     failover.add_argument("--dry-run", action="store_true", help="the sheet only; writes nothing")
-    failover.add_argument("--plan", metavar="HASH", default="", help="only if the plan is still this one")
+    failover.add_argument("--plan", metavar="HASH", help="only if the plan is still this one")
     failover.add_argument("--yes", action="store_true", help="don't ask")
     failover.add_argument("--html", metavar="FILE", help="write the sheet there too, as a page")
 
@@ -86,7 +103,7 @@ def failover_flow(request: Request) -> Outcome:
     from causeway.entrypoints.failover_wish import seconds_given
     from causeway.flows.failover.apply import Operator, fail_over
 
-    still_seconds = seconds_given("--still", options.still)
+    still_seconds, plan = seconds_given("--still", options.still), plan_given(request)
     deployment, flow, source, target = opened(request)
 
     def consent(sheet: Sheet) -> None:
@@ -104,7 +121,7 @@ def failover_flow(request: Request) -> Outcome:
             by=who(),
             consent=consent,
             say=request.progress,
-            expected_plan=options.plan,
+            expected_plan=plan,
             still_seconds=still_seconds,
         ),
     )
@@ -121,7 +138,7 @@ def _dry_run(request: Request, wish: Wish) -> Outcome:
     return Outcome(
         payload=sheet.as_dict(),
         text=f"{sheet_text(sheet)}\n\n{flow.name}: nothing was written",
-        exit_code=LEFT_ALONE if sheet.plan.left_alone else 0,
+        exit_code=LEFT_ALONE if _left_alone(sheet) else 0,
     )
 
 
@@ -166,7 +183,7 @@ def ask(request: Request, flow: str, what: str) -> None:
     if request.options.yes:
         return
     request.progress(f"type {flow} to {what}:")
-    typed = sys.stdin.readline().strip()
+    typed = _typed()
     if typed != flow:
         raise BadInput(
             "the answer",
@@ -176,12 +193,35 @@ def ask(request: Request, flow: str, what: str) -> None:
         )
 
 
+def _typed() -> str:
+    """Empty also where standard input is closed, or holds what is no text."""
+    try:
+        return sys.stdin.readline().strip() if sys.stdin is not None else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def plan_given(request: Request) -> str:
+    """:raises BadInput: empty, as a script's variable is that nobody has set: it would agree to anything."""
+    plan = request.options.plan
+    if plan is None:
+        return ""
+    if not plan.strip():
+        rule, remedy = (
+            "must be the plan of a sheet",
+            "write the one that --dry-run shows, or leave --plan out",
+        )
+        raise BadInput("--plan", value="(empty)", rule=rule, remedy=remedy)
+    return str(plan.strip())
+
+
 def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
     from dataclasses import asdict
 
+    from causeway.entrypoints.failover_text import shortened
+
     checked = done.verified
-    sheet_left = done.sheet.plan.left_alone if done.sheet is not None else ()
-    left = [*done.left_alone, *(f"{e.group} {e.target or ''}: {e.why}" for e in sheet_left)]
+    left = [*done.left_alone, *(_left_alone(done.sheet) if done.sheet is not None else ())]
     head = (
         f"{done.flow}: failover {done.run} was done already: nothing to do"
         if done.was_done
@@ -193,7 +233,7 @@ def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
         f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
         f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at, "
         f"{len(checked.earlier):,} of them earlier than the moment; {checked.at_the_end:,} are at their end",
-        *(f"LEFT ALONE {line}" for line in left),
+        *shortened([f"LEFT ALONE {line}" for line in left]),
         *([back] if stays_fenced else []),
     ]
     payload = {
@@ -209,15 +249,38 @@ def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
     return Outcome(payload=payload, text="\n".join(lines), exit_code=LEFT_ALONE if left else 0)
 
 
+def _refuse_beside_rollback(request: Request) -> None:
+    """:raises BadInput: somebody expects less of it than it does."""
+    for name, unsaid in _BESIDE_ROLLBACK.items():
+        if getattr(request.options, name) != unsaid:
+            raise BadInput(
+                f"--{name.replace('_', '-')}",
+                rule="means nothing beside --rollback, which takes all of that failover back",
+                remedy="leave it out; before it asks, it tells who would read again",
+            )
+
+
+def _left_alone(sheet: Sheet) -> list[str]:
+    """All that stays as it is though somebody may have meant it."""
+    plan = sheet.plan
+    left = [f"{e.group}{f' on {e.target}' if e.target else ''}: {e.why}" for e in plan.left_alone]
+    if not (plan.moves or left or plan.wish.is_planned):
+        left.append(
+            "every group: none is known that reads these topics; --groups NAME --topics TOPIC moves one"
+        )
+    return [*left, *sheet.notes]
+
+
 def _roll_back(request: Request) -> Outcome:
-    from causeway.entrypoints.failover_text import astray_text
+    from causeway.entrypoints.failover_text import astray_text, shortened
     from causeway.flows.failover.rollback import roll_back
 
+    _refuse_beside_rollback(request)
     _, flow, _, target = opened(request)
 
     def consent(run: FailoverRun, remaining: Remaining) -> None:
-        for astray in remaining.astray:
-            request.progress(astray_text(astray))
+        for line in shortened(list(map(astray_text, remaining.astray))):
+            request.progress(line)
         ask(request, flow.name, f"put {len(run.shifts)} groups back to where they were on {flow.target}")
 
     done = roll_back(flow, target, request.options.rollback, by=who(), consent=consent, say=request.progress)

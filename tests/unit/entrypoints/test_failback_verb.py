@@ -98,6 +98,13 @@ def test_a_script_says_what_it_agrees_to(failback: Failback) -> None:
     assert found == [(Way.REBUILD, True, PLAN.hash), (Way.RESUME, False, "")]
 
 
+def test_a_plan_that_is_empty_agrees_to_nothing(failback: Failback) -> None:
+    for step in ("--rebuild", "--resume", "--home"):
+        with pytest.raises(BadInput, match=r"--plan = \(empty\)"):
+            failback.type(step, "--yes", "--plan", "")
+    assert failback.done == []
+
+
 def test_a_dry_run_tells_the_price_and_does_nothing(failback: Failback) -> None:
     told = failback.type("--rebuild", "--dry-run")
     assert "nothing was written" in told.text

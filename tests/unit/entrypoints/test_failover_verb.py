@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import shlex
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -14,13 +16,15 @@ from causeway.core.failover.figure import at_least, exact, unknown
 from causeway.core.failover.place import Answer, Place, Reason
 from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
 from causeway.core.failover.sheet import Loss, Sheet
-from causeway.core.failover.wish import Wish
+from causeway.core.failover.wish import Mode, Wish
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.entrypoints.cli import parser
 from causeway.entrypoints.failover_page import page
 from causeway.entrypoints.failover_text import sheet_text
-from causeway.entrypoints.failover_verb import _wish, ask
+from causeway.entrypoints.failover_verb import _wish, ask, failed_over, failover_flow, plan_given
 from causeway.entrypoints.verbs import Request
+from causeway.flows.failover.apply import FailedOver
+from causeway.flows.failover.checking import Verified
 
 FLOWS = """\
 clusters:
@@ -71,6 +75,9 @@ def test_what_was_typed_becomes_a_wish(request_of) -> None:
         (["--at", "latest", "--rollback", "x"], "not allowed"),
         (["--at", "latest", "--planned"], "not allowed"),
         (["--planned", "--safety", "30s"], "latest is each group's own place"),
+        (["--at", "latest", "--topics", "b["], "--topics"),
+        (["--at", "2025-11-18T04:03:00.0000000001Z"], "--at"),
+        (["--at", ""], "--at"),
     ],
 )
 def test_what_is_refused_before_any_cluster_is_asked(request_of, arguments: list[str], why: str) -> None:
@@ -88,6 +95,89 @@ def test_only_the_flows_name_is_a_yes(request_of, monkeypatch: pytest.MonkeyPatc
     ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     ask(request_of("--at", "latest", "--yes"), "sf_to_nyc", "fail over")
+
+
+def test_each_time_that_groups_are_named_counts(request_of) -> None:
+    given = ("--at", "latest", "--groups", "a", "b", "--groups", "c", "--topics", "t", "--topics", "u")
+    wish = _wish(request_of(*given))
+    assert (wish.groups, wish.topics) == (("a", "b", "c"), ("t", "u"))
+    assert _wish(request_of("--at", "latest")).groups == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--at", "latest"),
+        ("--planned",),
+        ("--at", "2025-11-18T04:03:00.25Z", "--safety", "1500ms", "--clamp", "earliest"),
+        ("--at", "latest", "--groups", "-dash", "team 7", "it's", "--active", "leave", "--topics", "a.*"),
+    ],
+)
+def test_what_somebody_has_begun_is_told_as_it_is_typed(request_of, given: tuple[str, ...]) -> None:
+    if "-dash" in given:
+        given = (*given[:2], "--groups=-dash", "--groups", "team 7", "it's", *given[6:])
+    wish = _wish(request_of(*given))
+    _, verb, flow, *again = shlex.split(wish.command)
+    assert (verb, flow) == ("failover", "sf_to_nyc")
+    assert _wish(request_of(*again)) == wish
+
+
+@pytest.mark.parametrize("closed", [None, io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8")])
+def test_nobody_there_to_type_and_no_text_are_no_yes(
+    request_of, monkeypatch: pytest.MonkeyPatch, closed: object
+) -> None:
+    monkeypatch.setattr("sys.stdin", closed)
+    with pytest.raises(BadInput, match="nothing was done"):
+        ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
+
+
+def test_a_plan_that_is_empty_agrees_to_nothing(request_of) -> None:
+    with pytest.raises(BadInput, match=r"--plan = \(empty\)"):
+        plan_given(request_of("--at", "latest", "--plan", ""))
+    assert plan_given(request_of("--at", "latest", "--plan", "0123 ")) == "0123"
+    assert plan_given(request_of("--at", "latest")) == ""
+
+
+@pytest.mark.parametrize(
+    "besides", [("--dry-run",), ("--groups", "a"), ("--topics", "t"), ("--plan", "x"), ("--safety", "1s")]
+)
+def test_a_rollback_takes_all_back_and_says_so_to_who_expects_less(
+    request_of, besides: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadInput, match=f"{besides[0]}: means nothing beside --rollback"):
+        failover_flow(request_of("--rollback", "r1", "--yes", *besides))
+
+
+def moved(sheet: Sheet | None, groups: int, *left: str) -> FailedOver:
+    found = Verified(offsets=groups, as_planned=groups, moved_on=0, sampled=0, at_the_end=0, earlier=())
+    return FailedOver(
+        run="r1",
+        flow="sf_to_nyc",
+        groups=groups,
+        moved=groups,
+        was_done=False,
+        verified=found,
+        left_alone=left,
+        sheet=sheet,
+    )
+
+
+def test_a_name_cant_write_to_the_terminal_of_who_reads_what_was_left_alone() -> None:
+    told = failed_over(moved(None, 1, *(f"\x1b[2J\ncauseway: done {n}" for n in range(50))))
+    assert told.exit_code == 5
+    assert "\x1b" not in told.text
+    assert not [line for line in told.text.splitlines() if line.startswith("causeway: done")]
+    assert "... and 10 more" in told.text
+
+
+def test_a_failover_that_knows_no_group_isnt_done(sheet: Sheet) -> None:
+    plans = [replace(sheet.plan, moves=(), left_alone=())]
+    plans.append(replace(plans[0], wish=Wish(flow="sf_to_nyc", at_ms=None, mode=Mode.PLANNED)))
+    codes = [failed_over(moved(replace(sheet, plan=plan), 0)).exit_code for plan in plans]
+    assert codes == [5, 0], "a planned switch may be about writers alone"
+    gone = replace(sheet, plan=replace(sheet.plan, left_alone=()), notes=("sf.orders isn't moved to: gone",))
+    told = failed_over(moved(gone, 1))
+    assert (told.exit_code, "LEFT ALONE sf.orders isn't moved to" in told.text) == (5, True)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from causeway.core.failover.figure import Figure, total
 from causeway.core.failover.place import Place, shown
 from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
 from causeway.core.identity import TopicPartition
-from causeway.core.instants import rfc3339
+from causeway.core.instants import rfc3339, rfc3339_ms
 
 SHEET_VERSION = 1
 
@@ -97,7 +97,7 @@ class Sheet:
             "plan": self.plan.agreement,
             "mode": str(wish.mode),
             "made_at": rfc3339(self.made_at_ms),
-            "at": "latest" if wish.at_ms is None else rfc3339(wish.at_ms),
+            "at": "latest" if wish.at_ms is None else rfc3339_ms(wish.at_ms),
             "moment_ms": wish.moment_ms,
             "safety_seconds": wish.safety_ms / 1000,
             "source_answers": not self.source_silent,

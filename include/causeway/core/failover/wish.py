@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
 from causeway.core.errors import ProtocolFault
+from causeway.core.instants import rfc3339_ms
 from causeway.core.pattern import compiled
 
 
@@ -56,6 +58,19 @@ class Wish:
     def key(self) -> str:
         return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
 
+    @property
+    def command(self) -> str:
+        """As it is typed: for whoever goes on with what somebody else has begun."""
+        if self.mode is Mode.HOME:
+            return "causeway failback ... --home"
+        at = "latest" if self.at_ms is None else rfc3339_ms(self.at_ms)
+        words = ["causeway", "failover", self.flow, *(["--planned"] if self.is_planned else ["--at", at])]
+        words += ["--safety", f"{self.safety_ms}ms"] if self.safety_ms else []
+        words += [f"--groups={name}" for name in self.groups] + [f"--topics={name}" for name in self.topics]
+        words += ["--active", str(self.active)] if self.active is not Active.REFUSE else []
+        words += ["--clamp", "earliest"] if self.clamp else []
+        return shlex.join(words)
+
     def selects_group(self, group: str) -> bool:
         return not self.groups or _any(self.groups, group)
 
@@ -96,5 +111,10 @@ def parse_wish(fields: object) -> Wish:
         ) from cause
 
 
+def meets(wanted: str, name: str) -> bool:
+    """By its full name, whatever characters that has, or as a pattern."""
+    return wanted == name or compiled(wanted).matches(name)
+
+
 def _any(patterns: tuple[str, ...], name: str) -> bool:
-    return any(compiled(pattern).matches(name) for pattern in patterns)
+    return any(meets(pattern, name) for pattern in patterns)
