@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,10 @@ from causeway.core.failback.plan import Step, Way
 from causeway.flows.failback.back import FailedBack, look_before_failback, newest_failback
 from causeway.flows.failback.home import CameHome
 from tests.e2e.dag_runs import DagRuns
-from tests.failback.stage import FailbackStage
+from tests.failback.rebuilding import same_on_both
+from tests.failback.stage import FailbackStage, values
 from tests.failback.trials import play
+from tests.mirroring import end_offsets
 
 pytestmark = [pytest.mark.airflow, pytest.mark.integration]
 DAG = "failback__away"
@@ -49,11 +52,34 @@ class InAirflow(FailbackStage):
         assert (run.run, run.step, run.by) == (done["run"], Step.RETURNING, "airflow back")
         return FailedBack(run=run, was_done=False)
 
+    def rebuild(self, *, accepts_loss: bool = False) -> FailedBack:
+        """Not without the word that what only the old primary has may go."""
+        assert accepts_loss
+        plan = look_before_failback(self.ways, Way.REBUILD)
+        self.plans.append(plan)
+        before, fences = self._logs(), self.fences()
+        self.runs.trigger("keeps", step="rebuild", approve="auto")
+        assert self.runs.wait("keeps") == "failed"
+        assert "would be gone for good" in self.runs.log("keeps", "look")
+        self.runs.trigger("rebuild", step="rebuild", accept_loss=True)
+        asked = self.runs.asked("rebuild")
+        assert (self._logs(), self.fences()) == (before, fences), (
+            "nothing is dropped before somebody says yes"
+        )
+        self.runs.answer("rebuild", "Approve")
+        assert self.runs.wait("rebuild") == "success", self.runs.log("rebuild", "apply")
+        assert f"plan {plan.hash}" in asked["body"]
+        run, _ = newest_failback(self.ways)
+        assert run is not None
+        assert (run.way, run.step, run.by) == (Way.REBUILD, Step.RETURNING, "airflow rebuild")
+        return FailedBack(run=run, was_done=False)
+
     def come_home(self) -> CameHome:
-        self.runs.trigger("home", step="home", approve="auto")
-        assert self.runs.wait("home") == "success", self.runs.log("home", "apply")
-        assert self.runs.states("home")["approve"] == "skipped"
-        done = self.runs.xcom("home", "apply")
+        name = f"home-{len(self.plans)}"
+        self.runs.trigger(name, step="home", approve="auto")
+        assert self.runs.wait(name) == "success", self.runs.log(name, "apply")
+        assert self.runs.states(name)["approve"] == "skipped"
+        done = self.runs.xcom(name, "apply")
         assert (done["was_done"], done["as_planned"]) == (False, done["offsets"])
         run, is_fenced = newest_failback(self.ways)
         assert run is not None
@@ -64,6 +90,19 @@ class InAirflow(FailbackStage):
         return [self.log(cluster, self.stem) for cluster in (self.old, self.new)]
 
 
+def rebuilt(stage: InAirflow) -> list[str]:
+    """Where `play` leaves it: on the new primary, with a tail that only the old one and its export have."""
+    stage.write(stage.new, 30, random.Random(SEED))
+    ends = end_offsets(stage.old, of=stage.stem)
+    assert any(map(values, stage.log(stage.old, stage.stem).values()))
+    stage.rebuild(accepts_loss=True)
+    assert end_offsets(stage.old, of=stage.stem) == {place: (end, end) for place, (_, end) in ends.items()}
+    stage.reverse.run()
+    stage.come_home()
+    assert stage.forward.run().records == 0, "nothing loops back"
+    return same_on_both(stage)
+
+
 def test_each_record_is_on_both_sides_once_and_groups_go_on_exactly(mirror: Any) -> None:
     deployment = load_flows(mirror.flows_file)
     flows = deployment.flow("away"), deployment.flow("away_back")
@@ -72,5 +111,6 @@ def test_each_record_is_on_both_sides_once_and_groups_go_on_exactly(mirror: Any)
     try:
         mirror.eventually(lambda: DAG in mirror.rest.dag_ids())
         assert play(stage, SEED).wrong == (), f"FAILBACK_SEED={SEED}"
+        assert rebuilt(stage) == [], f"FAILBACK_SEED={SEED}"
     finally:
         stage.close()
