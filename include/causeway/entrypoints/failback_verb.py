@@ -108,11 +108,11 @@ def _what(ways: Ways, plan: FailbackPlan) -> str:
 def _home(request: Request, ways: Ways, selection: FlowGroups) -> Outcome:
     from causeway.entrypoints.failover_text import sheet_text
     from causeway.entrypoints.failover_verb import failed_over
-    from causeway.entrypoints.failover_wish import seconds_given
+    from causeway.entrypoints.failover_wish import still_seconds_given
     from causeway.flows.failback.home import come_home, home_wish
     from causeway.flows.failover.apply import Operator, look_before_failover
 
-    still_seconds = seconds_given("--still", request.options.still)
+    still_seconds = still_seconds_given(request.options.still)
     reverse, old, new = ways.reverse, ways.old, ways.new
     if request.options.dry_run:
         sheet = look_before_failover(reverse, new, old, home_wish(reverse), selection, home_of=ways.forward)

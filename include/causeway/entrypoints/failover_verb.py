@@ -100,10 +100,10 @@ def failover_flow(request: Request) -> Outcome:
     if options.dry_run:
         return _dry_run(request, wish)
     from causeway.entrypoints.failover_text import sheet_text
-    from causeway.entrypoints.failover_wish import seconds_given
+    from causeway.entrypoints.failover_wish import still_seconds_given
     from causeway.flows.failover.apply import Operator, fail_over
 
-    still_seconds, plan = seconds_given("--still", options.still), plan_given(request)
+    still_seconds, plan = still_seconds_given(options.still), plan_given(request)
     deployment, flow, source, target = opened(request)
 
     def consent(sheet: Sheet) -> None:

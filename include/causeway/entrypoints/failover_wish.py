@@ -76,6 +76,15 @@ def seconds_given(option: str, text: str) -> float:
         raise BadInput(option, value=text[:40], rule=refusal.rule, remedy=refusal.remedy) from None
 
 
+def still_seconds_given(text: str) -> float:
+    """:raises BadInput: no duration, or one in which nobody could be seen to write."""
+    seconds = seconds_given("--still", text)
+    if seconds < 1:
+        rule = "must be 1s or more: that nobody writes is seen by watching"
+        raise BadInput("--still", value=text[:40], rule=rule, remedy="write 10s")
+    return seconds
+
+
 def _check_patterns(option: str, patterns: Sequence[str]) -> None:
     for pattern in patterns:
         try:

@@ -131,6 +131,12 @@ def test_nobody_there_to_type_and_no_text_are_no_yes(
         ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
 
 
+@pytest.mark.parametrize("still", ["0s", "999ms", "5"])
+def test_that_nobody_writes_isnt_seen_in_no_time(request_of, still: str) -> None:
+    with pytest.raises(BadInput, match=f"--still = {still}: must be"):
+        failover_flow(request_of("--planned", "--still", still))
+
+
 def test_a_plan_that_is_empty_agrees_to_nothing(request_of) -> None:
     with pytest.raises(BadInput, match=r"--plan = \(empty\)"):
         plan_given(request_of("--at", "latest", "--plan", ""))
