@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 from causeway.core.errors import BadInput, StalePlan
 from causeway.flows.failover import rollback
 from causeway.flows.fence import fence_flow, lift_fence
+from causeway.lab.clients import admin_client
 from tests.failover.conftest import NOWHERE, STEP_MS, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.killing import killed_after
@@ -86,6 +87,16 @@ def test_a_fence_that_was_raised_since_stays(mirrored: FailoverStage) -> None:
     fence_flow(mirrored.flow, target, by="ops", because="nyc takes over")
     assert "stays: raised by ops, nyc takes over" in mirrored.roll_back(run).fence
     assert mirrored.fence() == "nyc takes over"
+
+
+def test_a_topic_that_was_deleted_since_doesnt_hold_up_the_rest(mirrored: FailoverStage) -> None:
+    mirrored.commit("middle", {0: 7}, on_target=True)
+    run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
+    admin = admin_client(mirrored.target.endpoint())
+    for answer in admin.delete_topics([mirrored.mirrored]).values():
+        answer.result(30)
+    back = mirrored.roll_back(run)
+    assert (back.fence, mirrored.fence(), mirrored.roll_back(run).was_done) == ("lifted", None, True)
 
 
 @pytest.mark.parametrize("step", ["_restore", "_lift"])

@@ -20,9 +20,10 @@ from causeway.core.failover.journal import (
 from causeway.core.failover.plan import FailoverPlan, Move
 from causeway.core.failover.progress import failover_mark, left_to_apply, left_to_roll_back
 from causeway.core.failover.wish import Wish
+from causeway.core.flow_state import FlowState, Run
 from causeway.core.group_stamp import parse_stamp
 from causeway.core.group_sync import Committed
-from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.core.identity import Generation, TargetOffset, TopicPartition
 
 P0, P1 = TopicPartition("sf.orders", 0), TopicPartition("sf.orders", 1)
 WISH = Wish(flow="f", at_ms=5)
@@ -72,7 +73,7 @@ def test_a_run_is_read_back_as_it_was_planned() -> None:
 
 
 def test_that_its_plan_held_is_said_of_a_run_that_has_begun() -> None:
-    agreed = agreed_record("f", "r1", by="amy", at_ms=8)
+    agreed = agreed_record("f", "r1", by="amy", at_ms=8, generation=20)
     assert not folded(records()).runs["r1"].is_agreed
     assert folded([*records(), agreed]).runs["r1"].is_agreed
     assert folded([agreed]).runs == {}
@@ -92,10 +93,38 @@ def test_what_was_taken_back_or_given_up_is_no_more() -> None:
         assert newest.run == "r1"
 
 
-def test_many_partitions_take_several_records_that_fit_a_broker() -> None:
-    moves = [move("billing", TopicPartition("t", p), Committed(p, "m" * 4_000), p) for p in range(450)]
+def test_who_carries_out_the_same_run_cant_give_up_what_another_moves_nor_move_what_was_given_up() -> None:
+    agreed = agreed_record("f", "r1", by="amy", at_ms=8, generation=20)
+    given_up = ended_record("f", "r1", Status.GIVEN_UP, by="bob", at_ms=8)
+    amy_first = folded([*records(), agreed, given_up]).runs["r1"]
+    bob_first = folded([*records(), given_up, agreed]).runs["r1"]
+    assert (amy_first.status, amy_first.is_agreed) == (Status.BEGUN, True)
+    assert (bob_first.status, bob_first.is_agreed) == (Status.GIVEN_UP, False)
+
+
+def test_of_two_that_began_at_once_the_first_one_goes_on() -> None:
+    both = [*records("r1"), *records("r2")]
+    rival = folded(both).rival_of("r2")
+    assert rival is not None
+    assert (rival.run, folded(both).rival_of("r1")) == ("r1", None)
+    over = ended_record("f", "r1", Status.DONE, by="amy", at_ms=9)
+    assert folded([*records("r1"), over, *records("r2")]).rival_of("r2") is None
+
+
+def test_what_the_mirror_has_gone_on_from_is_history_and_a_fence_of_since_changes_nothing() -> None:
+    done = ended_record("f", "r1", Status.DONE, by="amy", at_ms=9, generation=20)
+    run = folded([*records("r1"), done]).runs["r1"]
+    for generation, is_history in ((19, False), (21, True)):
+        ran = Run(generation=Generation(generation), holder="", run_id="", lanes=1, since_ms=0)
+        assert run.is_overtaken(FlowState(generation=Generation(30), run=ran)) is is_history
+    assert not run.is_overtaken(FlowState())
+
+
+@pytest.mark.parametrize(("letter", "count"), [("m", 3), ("\x1b", 14)])
+def test_many_partitions_take_several_records_that_fit_a_broker(letter: str, count: int) -> None:
+    moves = [move("billing", TopicPartition("t", p), Committed(p, letter * 4_000), p) for p in range(450)]
     given = list(offset_records("f", "r1", moves))
-    assert len({key for key, _ in given}) == len(given) == 3
+    assert len({key for key, _ in given}) == len(given) == count
     assert max(len(value) for _, value in given) < 1_000_000
     plan = FailoverPlan(wish=WISH, moves=tuple(moves), left_alone=())
     assert (

@@ -6,7 +6,7 @@ One partition, compacted, plain records. A run of a failover is told in this ord
     begun     who, when, which wish, which plan; how many records of offsets stand in front of it
     agreed    behind the fence the plan was still the same; only then is a group moved
     done      the groups stand where the plan says, read back; or
-    given up  nothing was moved, because the state had changed under the plan
+    given up  nothing was moved, because the state had changed under the plan, or another run was first
     rolled back   the offsets from before are back
 
 A failback is one record, told anew at each step: the newest counts. A drill is one record.
@@ -15,6 +15,8 @@ Invariants
     A. A run counts from its `begun` on, and then all its offsets are there: what died before never was.
     B. Offsets before are written before any group is moved, so a rollback never has to guess.
     C. Nothing here decides who may write data: that is the fence's, which names the run that raised it.
+    D. Two people may carry out one run: of `agreed` and `given up` the first one counts, so that nobody gives
+       up what another has begun to move.
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ from causeway.core.failback.plan import FailbackRun, failback_fields, parse_fail
 from causeway.core.failover.drill import DrillRun, parse_drill
 from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
+from causeway.core.flow_state import FlowState
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TargetOffset, TopicPartition
 
 FAILOVERS_TOPIC = "causeway-failovers.internal"
 _VERSION = 1
-_PARTITIONS_PER_RECORD = 200
+_PARTITIONS_PER_RECORD, _MOST_CHARACTERS = 200, 800_000
 _OFFSETS, _AGREED, _FAILBACK, _DRILL = "offsets", "agreed", "failback", "drill"
 
 
@@ -69,6 +72,8 @@ class FailoverRun:
     shifts: Shifts = field(default_factory=dict)
     is_agreed: bool = False
     """Behind the fence the plan was found to be the one that somebody said yes to."""
+    generation: int = -1
+    """The flow's newest turn when that was last told, or that all is done; -1: neither was."""
     ended_ms: int = 0
     facts: Mapping[str, object] = field(default_factory=dict)
 
@@ -80,6 +85,10 @@ class FailoverRun:
     def fence_words(self) -> str:
         """Why the flow is fenced: how a later try knows its own fence again."""
         return fence_words(self.run)
+
+    def is_overtaken(self, state: FlowState) -> bool:
+        """The mirror has gone on since: what this run moved, or was about to, is history."""
+        return state.run is not None and state.run.generation > self.generation
 
 
 def fence_words(run: str) -> str:
@@ -106,6 +115,12 @@ class Journal:
         live = [run for run in self.of_flow(flow) if run.status in (Status.BEGUN, Status.DONE)]
         return live[-1] if live else None
 
+    def rival_of(self, run: str) -> FailoverRun | None:
+        """One of the same flow that began in front of it and isn't over: only one at a time moves groups."""
+        ahead = list(self.runs.values())[: list(self.runs).index(run)]
+        flow = self.runs[run].flow
+        return next((each for each in ahead if each.flow == flow and each.status is Status.BEGUN), None)
+
     def newest_failback(self, flow: str) -> FailbackRun | None:
         found = [run for run in self.failbacks.values() if run.flow == flow]
         return found[-1] if found else None
@@ -122,7 +137,7 @@ def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) 
         if kind == _OFFSETS:
             return _with_offsets(journal, run, fields)
         if kind == _AGREED:
-            return _with_agreement(journal, run)
+            return _with_agreement(journal, run, fields)
         if kind == _FAILBACK:
             back = parse_failback(flow, run, fields)
             return replace(journal, failbacks={**journal.failbacks, run: back})
@@ -153,11 +168,12 @@ def _shifts(rows: object) -> Iterator[tuple[TopicPartition, Shift]]:
         yield TopicPartition(topic, partition), Shift(before=committed, after=TargetOffset(int(after)))
 
 
-def _with_agreement(journal: Journal, run: str) -> Journal:
+def _with_agreement(journal: Journal, run: str, fields: Mapping[str, object]) -> Journal:
     known = journal.runs.get(run)
-    if known is None:
+    if known is None or known.status is Status.GIVEN_UP:
         return journal
-    return replace(journal, runs={**journal.runs, run: replace(known, is_agreed=True)})
+    agreed = replace(known, is_agreed=True, generation=_generation(fields))
+    return replace(journal, runs={**journal.runs, run: agreed})
 
 
 def _with_status(
@@ -176,11 +192,12 @@ def _with_status(
         )
         return replace(journal, runs={**journal.runs, run: begun})
     known = journal.runs.get(run)
-    if known is None:
+    if known is None or (status is Status.GIVEN_UP and known.is_agreed):
         return journal
     facts = fields.get("facts") or {}
     assert isinstance(facts, dict)
-    ended = replace(known, status=status, ended_ms=_int(fields["at_ms"]), facts=facts)
+    generation = max(known.generation, _generation(fields))
+    ended = replace(known, status=status, ended_ms=_int(fields["at_ms"]), facts=facts, generation=generation)
     return replace(journal, runs={**journal.runs, run: ended})
 
 
@@ -191,9 +208,25 @@ def offset_records(flow: str, run: str, moves: Iterable[Move]) -> Iterator[tuple
         row: list[object] = [move.target.topic, move.target.partition, offset, metadata, move.after]
         by_group.setdefault(move.group, []).append(row)
     for group, rows in by_group.items():
-        for first in range(0, len(rows), _PARTITIONS_PER_RECORD):
-            shifts = rows[first : first + _PARTITIONS_PER_RECORD]
+        first = 0
+        for shifts in _portions(rows):
             yield _record([_OFFSETS, flow, run, group, first], {"group": group, "shifts": shifts})
+            first += len(shifts)
+
+
+def _portions(rows: Iterable[list[object]]) -> Iterator[list[list[object]]]:
+    """Whatever groups wrote beside their offsets: six characters for one, where it isn't plain."""
+    portion: list[list[object]] = []
+    characters = 0
+    for row in rows:
+        more = len(json.dumps(row))
+        if portion and (len(portion) == _PARTITIONS_PER_RECORD or characters + more > _MOST_CHARACTERS):
+            yield portion
+            portion, characters = [], 0
+        portion.append(row)
+        characters += more
+    if portion:
+        yield portion
 
 
 def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
@@ -201,14 +234,22 @@ def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[
     return _record([str(Status.BEGUN), plan.wish.flow, run], value)
 
 
-def agreed_record(flow: str, run: str, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
-    return _record([_AGREED, flow, run], {"by": by, "at_ms": at_ms})
+def agreed_record(flow: str, run: str, *, by: str, at_ms: int, generation: int) -> tuple[bytes, bytes]:
+    return _record([_AGREED, flow, run], {"by": by, "at_ms": at_ms, "generation": generation})
 
 
 def ended_record(
-    flow: str, run: str, status: Status, *, by: str, at_ms: int, facts: Mapping[str, object] | None = None
+    flow: str,
+    run: str,
+    status: Status,
+    *,
+    by: str,
+    at_ms: int,
+    generation: int = -1,
+    facts: Mapping[str, object] | None = None,
 ) -> tuple[bytes, bytes]:
-    return _record([str(status), flow, run], {"by": by, "at_ms": at_ms, "facts": dict(facts or {})})
+    value = {"by": by, "at_ms": at_ms, "generation": generation, "facts": dict(facts or {})}
+    return _record([str(status), flow, run], value)
 
 
 def drill_record(run: DrillRun) -> tuple[bytes, bytes]:
@@ -222,6 +263,10 @@ def failback_record(run: FailbackRun) -> tuple[bytes, bytes]:
 def _record(key: list[object], value: dict[str, object]) -> tuple[bytes, bytes]:
     named = json.dumps([_VERSION, *key], separators=(",", ":"))
     return named.encode(), json.dumps({"v": _VERSION, **value}, separators=(",", ":")).encode()
+
+
+def _generation(fields: Mapping[str, object]) -> int:
+    return _int(fields.get("generation", -1))  # not kept at first
 
 
 def _int(value: object) -> int:

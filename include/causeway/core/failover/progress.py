@@ -17,7 +17,6 @@ from causeway.core.identity import TopicPartition
 
 Held = Mapping[str, Mapping[TopicPartition, Committed]]
 """What each group has committed on the target."""
-_MARK = '{"causeway-failover":'
 
 
 class Astray(NamedTuple):
@@ -79,11 +78,7 @@ def left_to_roll_back(run: FailoverRun, held: Held) -> Remaining:
 
 def failover_mark(run: str) -> str:
     """Metadata of what a failover commits: no mirror's stamp, so that a group sync leaves it alone."""
-    return f"{_MARK}1,{json.dumps('run')}:{json.dumps(run)}}}"
-
-
-def is_failover_mark(metadata: str) -> bool:
-    return metadata.startswith(_MARK)
+    return json.dumps({"causeway-failover": 1, "run": run}, separators=(",", ":"))
 
 
 def _now(shifts: Shifts, held: Held) -> list[tuple[str, TopicPartition, Committed | None]]:

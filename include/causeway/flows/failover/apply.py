@@ -18,7 +18,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.flows.failover.checking import Verified, verify_run
 from causeway.flows.failover.look import make_sheet
 from causeway.flows.failover.planned import STILL_SECONDS, Switch
-from causeway.flows.failover.sides import Sides, open_sides, trouble_of
+from causeway.flows.failover.sides import Sides, open_sides, told_if_interrupted, trouble_of
 from causeway.flows.failover.steps import (
     Moved,
     close_flow,
@@ -106,7 +106,15 @@ def fail_over(
         elif run.status is Status.BEGUN:
             operator.say(f"{flow.name}: going on with failover {run.run}, begun by {run.by}")
         begun = run
-        return sides.network.run(lambda: _finish(flow, sides, begun, sheet, selection, operator))
+        with told_if_interrupted(_left_open(begun)):
+            return sides.network.run(lambda: _finish(flow, sides, begun, sheet, selection, operator))
+
+
+def _left_open(run: FailoverRun) -> str:
+    if run.status is not Status.BEGUN:
+        return ""
+    goes_on = f"failover {run.run} of {run.flow} isn't finished: the same command goes on with it"
+    return f"{goes_on}, `causeway failover {run.flow} --rollback {run.run}` takes it back"
 
 
 def _agree(flow: Flow, sheet: Sheet, operator: Operator) -> None:

@@ -7,7 +7,7 @@ ends in the same state.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.offset_deletion import forget_offsets
@@ -16,9 +16,16 @@ from causeway.core.errors import BadInput, ClusterUnreachable, UnknownName
 from causeway.core.failover.journal import FailoverRun, Journal, Status, ended_record
 from causeway.core.failover.progress import Astray, Remaining, left_to_roll_back
 from causeway.core.flow import Flow
+from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.ports import Unreachable
 from causeway.flows.failover.logbook import read_journal, write_journal
-from causeway.flows.failover.sides import Sides, held_by, open_target_side, trouble_of
+from causeway.flows.failover.sides import (
+    Sides,
+    held_by,
+    open_target_side,
+    told_if_interrupted,
+    trouble_of,
+)
 from causeway.flows.failover.steps import refusal
 from causeway.flows.ownership import Say, write_lift
 
@@ -51,7 +58,8 @@ def roll_back(
         remaining = sides.network.run(lambda: _remaining(known, sides))
         if known.status is not Status.ROLLED_BACK:
             consent(known, remaining)
-        return sides.network.run(lambda: _roll_back(flow, sides, known, remaining, by=by, say=say))
+        with told_if_interrupted(f"rollback of {run} may not be finished: the same command goes on with it"):
+            return sides.network.run(lambda: _roll_back(flow, sides, known, remaining, by=by, say=say))
 
 
 async def _find(flow: Flow, sides: Sides, run: str) -> FailoverRun:
@@ -84,7 +92,16 @@ def _refuse_out_of_turn(flow: Flow, journal: Journal, run: FailoverRun) -> None:
 
 
 async def _remaining(run: FailoverRun, sides: Sides) -> Remaining:
-    return left_to_roll_back(run, await held_by(ConsumerGroups(sides.target.wire), run))
+    """Of topics that are still there: with one that was deleted its groups' offsets went, too."""
+    held = await held_by(ConsumerGroups(sides.target.wire), run)
+    topics = {tp.topic for shifts in run.shifts.values() for tp in shifts}
+    described = await sides.target.wire.topics(sorted(topics))
+    gone = {name for name, topic in described.items() if topic.error == Code.UNKNOWN_TOPIC_OR_PARTITION}
+    kept = {
+        group: {tp: shift for tp, shift in shifts.items() if tp.topic not in gone}
+        for group, shifts in run.shifts.items()
+    }
+    return left_to_roll_back(replace(run, shifts=kept), held)
 
 
 async def _roll_back(
@@ -134,9 +151,10 @@ async def _restore(sides: Sides, remaining: Remaining) -> int:
             refused[group] = str(denied)
     if refused:
         group, why_not = next(iter(refused.items()))
+        more = f"and {len(refused) - 1} more " if len(refused) > 1 else ""
         raise ClusterUnreachable(
             f"group {group}",
-            rule=f"and {len(refused) - 1} more can't be put back: {why_not}",
+            rule=f"{more}can't be put back: {why_not}",
             remedy="run the same command again once its consumers have stopped",
         )
     return sum(map(len, remaining.to_commit.values())) + sum(map(len, remaining.to_forget.values()))

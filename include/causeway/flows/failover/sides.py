@@ -124,6 +124,15 @@ def trouble_of(flow: Flow) -> Iterator[None]:
         ) from trouble
 
 
+@contextmanager
+def told_if_interrupted(left: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM, in the middle: what is left open, and how to go on; empty: nothing is."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt("; ".join(filter(None, [str(stop), left]))) from None
+
+
 async def held_by(groups: ConsumerGroups, run: FailoverRun) -> Held:
     """What the groups of a run have committed now on its partitions.
 

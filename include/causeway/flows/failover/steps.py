@@ -26,6 +26,7 @@ from causeway.core.failover.plan import FailoverPlan
 from causeway.core.failover.progress import left_to_apply
 from causeway.core.failover.wish import Active, Wish
 from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Refused
@@ -54,15 +55,22 @@ async def earlier_run(flow: Flow, sides: Sides, wish: Wish) -> FailoverRun | Non
         return None
     if newest.wish.key == wish.key:
         state = await sides.flow_state(flow)
-        # Without a fence the mirror went on meanwhile: that failover is history, and this is another one.
-        return newest if newest.status is Status.BEGUN or state.fence is not None else None
+        # Where the mirror went on meanwhile, that failover is history, and this is another one, whoever has
+        # fenced the flow since.
+        stands = state.fence is not None and not newest.is_overtaken(state)
+        return newest if newest.status is Status.BEGUN or stands else None
     if newest.status is Status.BEGUN:
-        raise BadInput(
-            f"failover {newest.run} of {flow.name}",
-            rule=f"was begun by {newest.by} with other parameters and isn't finished",
-            remedy=f"run it again as it was, or `causeway failover {flow.name} --rollback {newest.run}`",
-        )
+        raise _unfinished(newest, "with other parameters and")
     return None
+
+
+def _unfinished(run: FailoverRun, how: str) -> BadInput:
+    return BadInput(
+        f"failover {run.run} of {run.flow}",
+        rule=f"was begun by {run.by} {how} isn't finished",
+        remedy=f"`{run.wish.command}` goes on with it, `causeway failover {run.flow} --rollback {run.run}` "
+        "takes it back",
+    )
 
 
 async def known_run(flow: Flow, sides: Sides, run: str) -> FailoverRun:
@@ -80,19 +88,31 @@ async def known_run(flow: Flow, sides: Sides, run: str) -> FailoverRun:
 
 
 async def keep_offsets(flow: Flow, sides: Sides, plan: FailoverPlan, by: str) -> FailoverRun:
-    """From here on the run has begun, and can be rolled back."""
+    """From here on the run has begun, and can be rolled back.
+
+    :raises BadInput: somebody else's began while this one's sheet was read; nothing was moved.
+    """
     run = uuid4().hex[:12]
     await create_journal(flow, sides)
     await write_journal(sides, offset_records(flow.name, run, plan.moves))
     await write_journal(sides, [begun_record(run, plan, by=by, at_ms=sides.network.time_ms())])
+    rival = (await read_journal(sides)).rival_of(run)
+    if rival is not None:
+        await _write_end(flow, sides, run, Status.GIVEN_UP, by)
+        raise _unfinished(rival, "a moment ago and")
     return await known_run(flow, sides, run)
 
 
 async def close_flow(flow: Flow, sides: Sides, run: FailoverRun, by: str) -> None:
-    """Also where a fence stands: whoever raised it may have died before its last claim."""
+    """Also where a fence stands: whoever raised it may have died before its last claim. A command's own
+    fence goes away with it, so one is raised above it.
+
+    :raises BadInput: it broke off while it moved groups, and the mirror has gone on since.
+    """
     target, clock = sides.target, sides.network
     state = await target.flow_state(flow.name)
-    if state.fence is None:
+    _refuse_overtaken(run, state)
+    if state.fence is None or state.fence.token:
         await write_and_claim(target, clock, flow, by=by, because=run.fence_words)
     else:
         await claim_all_lanes(target, clock, flow, state)
@@ -106,42 +126,75 @@ async def compare_and_move(
     """:raises StalePlan: something moved between sheet and fence; the run is given up, its own fence lifted.
     :raises BadInput: a consumer began on the target just now; once it has stopped, the run goes on.
     """
-    if (await sides.target.flow_state(flow.name)).fence is None:
+    state = await sides.target.flow_state(flow.name)
+    if state.fence is None:
         raise BadInput(
             f"failover {run.run} of {flow.name}",
             rule="moves no group while the flow isn't fenced",
             remedy="run it again from the fence on",
         )
+    _refuse_overtaken(run, state)
     if not run.is_agreed:
         await _compare(flow, sides, run, selection, by)
     return await move_planned(flow, run, ConsumerGroups(sides.target.wire))
 
 
+def _refuse_overtaken(run: FailoverRun, state: FlowState) -> None:
+    """What a plan said long ago isn't moved to without a new look."""
+    if run.is_agreed and run.status is Status.BEGUN and run.is_overtaken(state):
+        raise BadInput(
+            f"failover {run.run} of {run.flow}",
+            rule=f"broke off while it moved groups, begun by {run.by}, and the mirror has gone on since",
+            remedy=f"`causeway failover {run.flow} --rollback {run.run}` first, then begin anew",
+        )
+
+
 async def record_done(flow: Flow, sides: Sides, run: str, by: str, facts: Mapping[str, object]) -> None:
-    ended = ended_record(flow.name, run, Status.DONE, by=by, at_ms=sides.network.time_ms(), facts=facts)
-    await write_journal(sides, [ended])
+    await _write_end(flow, sides, run, Status.DONE, by, facts)
+
+
+async def _write_end(
+    flow: Flow, sides: Sides, run: str, status: Status, by: str, facts: Mapping[str, object] | None = None
+) -> None:
+    generation, at_ms = (await sides.target.flow_state(flow.name)).generation, sides.network.time_ms()
+    said = ended_record(flow.name, run, status, by=by, at_ms=at_ms, generation=generation, facts=facts)
+    await write_journal(sides, [said])
 
 
 async def _compare(flow: Flow, sides: Sides, run: FailoverRun, selection: FlowGroups, by: str) -> None:
-    again = await make_sheet(flow, sides, run.wish, selection, is_fenced=True, is_priced=False)
+    try:
+        again = await make_sheet(flow, sides, run.wish, selection, is_fenced=True, is_priced=False)
+    except UnknownName as gone:
+        return await _give_up(flow, sides, run, by, f"moves {gone.what} that are gone: {gone.value}")
     if again.plan.hash != run.plan_hash:
-        await _give_up(flow, sides, run, by)
-        raise stale_plan(flow, f"was {run.plan_hash} on the sheet and {again.plan.hash} behind the fence")
+        silent = f"; {flow.source} can't be asked now" if sides.silent else ""
+        rule = f"was {run.plan_hash} on the sheet and {again.plan.hash} behind the fence{silent}"
+        return await _give_up(flow, sides, run, by, rule)
     if behind := await left_behind(flow, sides) if run.wish.is_planned else ():
-        await _give_up(flow, sides, run, by)
-        raise stale_plan(flow, f"has {len(behind)} partitions that were written to since: {behind[0]}")
-    await write_journal(sides, [agreed_record(flow.name, run.run, by=by, at_ms=sides.network.time_ms())])
+        rule = f"has {len(behind)} partitions that were written to since: {behind[0]}"
+        return await _give_up(flow, sides, run, by, rule)
+    generation, at_ms = (await sides.target.flow_state(flow.name)).generation, sides.network.time_ms()
+    agreed = agreed_record(flow.name, run.run, by=by, at_ms=at_ms, generation=generation)
+    await write_journal(sides, [agreed])
+    await known_run(flow, sides, run.run)  # somebody who carries out the same run may have given it up
+    return None
 
 
-async def _give_up(flow: Flow, sides: Sides, run: FailoverRun, by: str) -> None:
-    """Nothing was moved; only the run's own fence is lifted."""
-    clock = sides.network
-    ended = ended_record(flow.name, run.run, Status.GIVEN_UP, by=by, at_ms=clock.time_ms())
-    await write_journal(sides, [ended])
+async def _give_up(flow: Flow, sides: Sides, run: FailoverRun, by: str, rule: str) -> None:
+    """Nothing was moved; only the run's own fence is lifted. Unless somebody who carries out the same run
+    found that the plan held, a moment before: then it isn't given up.
+
+    :raises StalePlan: it was.
+    """
+    await _write_end(flow, sides, run.run, Status.GIVEN_UP, by)
+    if (await read_journal(sides)).runs[run.run].status is not Status.GIVEN_UP:
+        await known_run(flow, sides, run.run)
+        return
     fence = (await sides.target.flow_state(flow.name)).fence
     if fence is not None and fence.because == run.fence_words:
         words = {"by": by, "because": run.fence_words}
-        await write_lift(sides.target, clock, flow, lifts=fence.generation, **words)
+        await write_lift(sides.target, sides.network, flow, lifts=fence.generation, **words)
+    raise stale_plan(flow, rule)
 
 
 async def move_planned(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> Moved:
@@ -154,10 +207,12 @@ async def move_planned(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> 
     refused = {group: why for group, answer in answers.items() if (why := refusal(answer))}
     if refused and run.wish.active is Active.REFUSE:
         group, why = next(iter(refused.items()))
+        more = f"and {len(refused) - 1} more " if len(refused) > 1 else ""
         raise BadInput(
             f"group {group}",
-            rule=f"and {len(refused) - 1} more can't be moved: {why}; the flow is fenced",
-            remedy=f"stop its consumers on {flow.target}, then run the same command again: it goes on",
+            rule=f"{more}can't be moved: {why}; the flow is fenced",
+            remedy=f"stop its consumers on {flow.target}, then run the same command again: it goes on; "
+            f"--rollback {run.run} takes back what was moved",
         )
     left += [f"{group}: {why}" for group, why in refused.items()]
     committed = sum(len(o) for g, o in remaining.to_commit.items() if g not in refused)

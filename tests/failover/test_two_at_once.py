@@ -1,0 +1,154 @@
+"""Two people at four in the morning, and what stood from last time: one failover at a time, none unseen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.core.errors import BadInput, UnknownName
+from causeway.core.failover.journal import Status
+from causeway.core.failover.sheet import Sheet
+from causeway.flows.by_hand import Reason, at_both_clusters, fenced
+from causeway.flows.failover import apply, steps
+from causeway.flows.failover.apply import FailedOver
+from causeway.flows.fence import fence_flow, lift_fence
+from causeway.lab.clients import admin_client
+from tests.failover.conftest import NOWHERE, STEP_MS, held
+from tests.failover.stage import BASE_MS, FailoverStage
+from tests.killing import Killed, killed_after, killed_inside
+
+pytestmark = pytest.mark.integration
+MOMENT_MS = BASE_MS + 150 * STEP_MS
+
+
+def meanwhile(work: Callable[[], Any]) -> Any:
+    """Somebody else, with a process of their own."""
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(work()))
+    other.start()
+    other.join()
+    return found[0]
+
+
+def statuses(stage: FailoverStage) -> list[tuple[str, Status]]:
+    return [(run.run, run.status) for run in stage.journal()]
+
+
+def test_who_goes_on_with_the_same_run_doesnt_give_up_what_the_other_moves(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found it begun; one has moved the groups while the other still looks behind the fence."""
+    wish, real, other = mirrored.wish(MOMENT_MS), steps.make_sheet, list[FailedOver]()
+    with killed_after(apply, "keep_offsets"):
+        mirrored.fail_over(wish)
+
+    async def slowly(*arguments: Any, **named: Any) -> Sheet:
+        monkeypatch.setattr(steps, "make_sheet", real)
+        other.append(meanwhile(lambda: mirrored.fail_over(wish)))
+        return await real(*arguments, **named)
+
+    monkeypatch.setattr(steps, "make_sheet", slowly)
+    done = mirrored.fail_over(wish)
+    assert (done.run, done.moved, other[0].moved) == (other[0].run, 0, 6)
+    assert done.verified.as_planned == 6
+    assert statuses(mirrored) == [(done.run, Status.DONE)]
+    assert mirrored.fence() == f"failover {done.run}"
+
+
+def test_of_two_at_the_question_one_fails_over_and_the_other_is_told_how_to_go_on(
+    mirrored: FailoverStage,
+) -> None:
+    first = mirrored.wish(MOMENT_MS, safety_ms=1_500)
+
+    def while_it_is_read(_sheet: Sheet) -> None:
+        with killed_after(apply, "keep_offsets"):
+            mirrored.fail_over(first)
+
+    with pytest.raises(BadInput, match="was begun by a test a moment ago and isn't finished") as told:
+        mirrored.fail_over(mirrored.wish(None), consent=while_it_is_read)
+    assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
+    assert f"`{first.command}` goes on with it" in str(told.value)
+    with pytest.raises(BadInput, match="with other parameters"):
+        mirrored.fail_over(mirrored.wish(None))
+    done = mirrored.fail_over(first)
+    assert statuses(mirrored)[0] == (done.run, Status.DONE)
+    assert statuses(mirrored)[1][1] is Status.GIVEN_UP
+
+
+def test_a_fence_that_ops_raised_makes_no_failover_of_last_time_todays(mirrored: FailoverStage) -> None:
+    """The runbook fences first; the same words may have been typed a year ago."""
+    wish, target = mirrored.wish(MOMENT_MS), mirrored.target.endpoint()
+    first = mirrored.fail_over(wish)
+    lift_fence(mirrored.flow, target, by="ops", because="sf came back")
+    mirrored.run()
+    fence_flow(mirrored.flow, target, by="ops", because="sf is gone again")
+    second = mirrored.fail_over(wish)
+    assert (second.was_done, second.run == first.run) == (False, False)
+    again = mirrored.fail_over(wish)
+    assert (again.was_done, again.run) == (True, second.run)
+
+
+def test_what_broke_off_long_ago_moves_nobody_once_the_mirror_has_gone_on(mirrored: FailoverStage) -> None:
+    wish, real = mirrored.wish(MOMENT_MS), ConsumerGroups.commit
+
+    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
+        name = min(wanted)
+        await real(self, {name: wanted[name]})
+        raise Killed
+
+    with killed_inside(ConsumerGroups, "commit", only_one):
+        mirrored.fail_over(wish)
+    lift_fence(mirrored.flow, mirrored.target.endpoint(), by="ops", because="sf came back")
+    mirrored.run()
+    stood = held(mirrored)
+    with pytest.raises(BadInput, match="the mirror has gone on since") as told:
+        mirrored.fail_over(wish)
+    assert (held(mirrored), mirrored.fence()) == (stood, None)
+    run = mirrored.journal()[-1].run
+    assert f"--rollback {run}" in str(told.value)
+    mirrored.roll_back(run)
+    assert held(mirrored) == NOWHERE
+    assert mirrored.fail_over(wish).moved == 6
+
+
+def test_the_fence_outlives_that_of_a_command_at_work(mirrored: FailoverStage) -> None:
+    """`accept-gap` and its like fence for as long as they work, and open the flow as it was."""
+    flow, target = mirrored.flow, mirrored.target.endpoint()
+    with at_both_clusters(flow, mirrored.source.endpoint(), target, "a command") as (clusters, _):  # noqa: SIM117
+        with fenced(flow, clusters, target, Reason(by="ops", because="a gap")):
+            done = mirrored.fail_over(mirrored.wish(MOMENT_MS))
+    assert mirrored.fence() == f"failover {done.run}"
+
+
+def test_ctrl_c_in_the_middle_says_how_to_go_on(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(apply, "compare_and_move", pressed)
+        with pytest.raises(KeyboardInterrupt, match="isn't finished: the same command goes on with it"):
+            mirrored.fail_over(mirrored.wish(MOMENT_MS))
+    assert mirrored.fail_over(mirrored.wish(MOMENT_MS)).moved == 6
+
+
+def test_a_group_that_is_gone_behind_the_fence_ends_it_with_nothing_moved(mirrored: FailoverStage) -> None:
+    name = mirrored.group("late")
+    mirrored.commit("late", {0: 3}, on_target=True)
+
+    def meanwhile_deleted(_sheet: Sheet) -> None:
+        admin = admin_client(mirrored.target.endpoint())
+        for answer in admin.delete_consumer_groups([name]).values():
+            answer.result(30)
+
+    wish = mirrored.wish(MOMENT_MS, groups=(mirrored.group("middle"), name))
+    with pytest.raises(BadInput, match=f"moves groups that are gone: {name}"):
+        mirrored.fail_over(wish, consent=meanwhile_deleted)
+    assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
+    with pytest.raises(UnknownName, match=name):
+        mirrored.fail_over(wish)
