@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import NewPartitions
 
 from causeway.core.errors import BadInput, FlowFenced, StalePlan, UnknownName
 from causeway.core.failover.figure import Bound
 from causeway.core.failover.wish import Active
 from causeway.flows.failover import apply, checking, steps
 from causeway.flows.fence import lift_fence
+from causeway.lab.clients import admin_client, wait_for_leaders
 from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.killing import Killed, killed_after, killed_inside
@@ -245,11 +247,32 @@ def test_a_group_from_before_the_mirrors_first_record_begins_with_it(stage: Make
     assert (move.after, str(move.rereads), str(move.skips)) == (0, "0", "0")
 
 
+def test_what_came_behind_the_last_run_counts_as_lost_too(mirrored: FailoverStage) -> None:
+    """Partitions that the mirror hasn't got yet: nothing of them is on the target."""
+    admin = admin_client(mirrored.source.endpoint())
+    for answer in admin.create_partitions([NewPartitions(mirrored.stem, 4)]).values():
+        answer.result(30)
+    wait_for_leaders(admin, {mirrored.stem: 4})
+    mirrored.write([BASE_MS] * 7, 3)
+    sheet = mirrored.sheet(mirrored.wish(None))
+    assert str(sheet.lost) == "27"
+    assert {str(loss.source): str(loss.records) for loss in sheet.losses if loss.source.partition > 1} == {
+        f"{mirrored.stem}-2": "0",
+        f"{mirrored.stem}-3": "7",
+    }
+    assert any(f"{mirrored.stem}-3 was never mirrored" in why for why in sheet.unknown)
+
+
 def test_names_that_nobody_knows_are_refused(mirrored: FailoverStage) -> None:
+    unknown = mirrored.group("nosuch")
     with pytest.raises(UnknownName, match="full name"):
+        mirrored.sheet(mirrored.wish(None, groups=(unknown,)))
+    with pytest.raises(BadInput, match=r"= nosuch: .*has mirrored none"):
+        mirrored.sheet(mirrored.wish(None, topics=(mirrored.stem, "nosuch")))
+    with pytest.raises(UnknownName, match=f"= {unknown}: none"):
+        mirrored.sheet(mirrored.wish(None, groups=(mirrored.group("middle"), unknown)))
+    with pytest.raises(UnknownName, match="groups doesn't have it"):
         mirrored.sheet(mirrored.wish(None, groups=("nosuch",)))
-    with pytest.raises(BadInput, match="has mirrored none"):
-        mirrored.sheet(mirrored.wish(None, topics=("nosuch",)))
     name = mirrored.group("unseen")
     sheet = mirrored.sheet(mirrored.wish(BASE_MS + 9 * STEP_MS, groups=(name,), topics=(mirrored.stem,)))
     assert [(m.group, m.target.partition) for m in sheet.plan.moves] == [(name, 0), (name, 1)]

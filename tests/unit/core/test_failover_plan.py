@@ -106,6 +106,21 @@ def test_what_the_last_sync_knew_gives_bounds() -> None:
     assert latest.rereads.bound is Bound.AT_LEAST
 
 
+def test_what_the_map_doesnt_know_makes_a_price_a_bound() -> None:
+    """The mirror was adopted: what lies in front was brought by somebody else, and nobody has counted it."""
+    found = {P0: replace(mirrored(P0, at(20)), runs=RUNS[5:])}
+    stood = {P0: known(75)}
+    (move,) = plan_failover(MOMENT, [group(known=stood)], found).moves
+    assert (str(move.rereads), str(move.skips)) == ("at least 23", "0")
+    assert "in front of 50 on sf.orders-0 isn't in the map" in move.rereads.because
+    found = {P0: replace(found[P0], place=at(75))}
+    for stood, price in (({P0: known(20)}, "at least 23"), ({P0: known(60)}, "14")):
+        (move,) = plan_failover(MOMENT, [group(known=stood)], found).moves
+        assert (str(move.rereads), str(move.skips)) == ("0", price)
+    told = {P0: known(20, is_live=False, told_by="its last checkpoint")}
+    assert plan_failover(MOMENT, [group(known=told)], found).moves[0].skips.bound is Bound.UNKNOWN
+
+
 def test_a_place_that_is_a_lower_bound_makes_a_price_that_says_so() -> None:
     said = known(45, is_bound=True)
     (latest,) = planned(LATEST, group(known={P0: said})).moves
@@ -153,9 +168,22 @@ def test_a_moment_from_before_everything_is_refused_and_one_topic_that_began_lat
     assert planned(MOMENT, group(known={P0: known(45)}), p0=at(0, Reason.OLDER), p1=at(9)).moves
 
 
+def test_what_none_of_the_moved_groups_reads_may_begin_later_than_the_moment() -> None:
+    """Somebody's metrics, kept for an hour, are no reason to tell everybody to clamp."""
+    metrics = mirrored(TopicPartition("sf.metrics", 0), at(20, Reason.TRIMMED))
+    found = {P0: mirrored(P0, at(30)), metrics.target: metrics}
+    plan = plan_failover(MOMENT, [group(known={P0: known(45)})], found)
+    assert [(move.target, move.after) for move in plan.moves] == [(P0, 30)]
+    reader = group("dashboards", known={metrics.target: known(45)})
+    with pytest.raises(BadInput, match=r"sf.metrics-0.*--clamp earliest"):
+        plan_failover(MOMENT, [group(known={P0: known(45)}), reader], found)
+
+
 def test_a_group_that_nobody_has_seen_moves_if_its_topics_are_named() -> None:
     plan = planned(MOMENT, group(topics=frozenset({"sf.orders"})), p0=at(20), p1=at(30))
     assert [(m.after, m.rereads.bound) for m in plan.moves] == [(20, Bound.UNKNOWN), (30, Bound.UNKNOWN)]
+    latest = planned(LATEST, group(topics=frozenset({"sf.orders"})))
+    assert [(left.target, "--at TIME" in left.why) for left in latest.left_alone] == [(P0, True), (P1, True)]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +227,12 @@ def test_a_wish_comes_back_as_it_was() -> None:
     assert wish.moment_ms == 2
     assert wish.key == replace(wish, groups=("b", "a")).key
     assert wish.key != replace(wish, safety_ms=4).key
+
+
+def test_a_name_is_meant_as_it_is_and_as_a_pattern() -> None:
+    wish = replace(LATEST, groups=("a+b", "team.*"), topics=("orders",))
+    assert [wish.selects_group(name) for name in ("a+b", "aab", "team 7", "b")] == [True, True, True, False]
+    assert wish.selects_topic("orders")
 
 
 def test_a_planned_failover_agrees_to_groups_and_their_offsets_follow() -> None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from causeway.core.errors import BadInput
-from causeway.core.failover.figure import Figure, at_least, at_most, exact, unknown
+from causeway.core.failover.figure import Bound, Figure, at_least, at_most, exact, unknown
 from causeway.core.failover.place import Place, Reason
 from causeway.core.failover.wish import Active, Mode, Wish
 from causeway.core.group_sync import Committed
@@ -23,6 +23,10 @@ from causeway.core.offset_map import Run
 
 _HASH_CHARACTERS = 16
 _NAMED_AT_MOST = 5
+_OWN = (
+    "it has committed on the target by itself, or an earlier failover has put it there, and that stays; "
+    "a moment (--at TIME) moves it"
+)
 _BOUND = "its place is a lower bound, by MirrorMaker 2's offset syncs"
 
 
@@ -141,7 +145,8 @@ def plan_failover(
     """:raises BadInput: active groups, or a moment that the target doesn't reach back to."""
     facts = sorted(groups, key=lambda each: each.name)
     _refuse_active(wish, facts)
-    _refuse_too_early(wish, mirrored.values())
+    movable = [group for group in facts if not (group.refused or group.is_active)]
+    _refuse_too_early(wish, {tp: mirrored[tp] for g in movable for tp in _partitions(wish, g, mirrored)})
     moves: list[Move] = []
     left: list[LeftAlone] = []
     for group in facts:
@@ -175,9 +180,10 @@ def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
         )
 
 
-def _refuse_too_early(wish: Wish, mirrored: Iterable[Mirrored]) -> None:
-    """A date that was mistyped would put every group at the beginning of everything."""
-    placed = [m for m in mirrored if m.place is not None and m.log_start < m.end]
+def _refuse_too_early(wish: Wish, moved_to: Mapping[TopicPartition, Mirrored]) -> None:
+    """A date that was mistyped would put every group at the beginning of everything. What none of them
+    reads may be as short as it likes."""
+    placed = [m for _, m in sorted(moved_to.items()) if m.place is not None and m.log_start < m.end]
     early = [m for m in placed if m.place and m.place.is_too_early]
     trimmed = [m for m in early if m.place and Reason.TRIMMED in m.place.reasons]
     if wish.clamp or wish.moment_ms is None or not (trimmed or (early and len(early) == len(placed))):
@@ -194,8 +200,9 @@ def _partitions(
     wish: Wish, group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]
 ) -> list[TopicPartition]:
     """For a moment all partitions of each topic that the group reads: where there is no commit, a reader may
-    begin at the end and skip. For `latest` those that the group has committed."""
-    concerned = {*group.here, *group.known}
+    begin at the end and skip. For `latest` those that the group has committed, or, if nobody knows of any,
+    those that somebody named: the sheet has to say that they can't be moved so."""
+    concerned = {*group.here, *group.known} or {tp for tp in mirrored if tp.topic in group.topics}
     if wish.mode is Mode.HOME:
         return sorted(tp for tp in mirrored if tp in group.known)
     if wish.moment_ms is None:
@@ -232,9 +239,9 @@ def _latest(
     known: LastKnown | None, partition: Mirrored, *, is_own: bool
 ) -> tuple[TargetOffset | None, tuple[str, ...], str]:
     if is_own:
-        return None, (), "it has committed on the target by itself, and that stays"
+        return None, (), _OWN
     if known is None:
-        return None, (), "where it stood on the source isn't known"
+        return None, (), "where it stood on the source isn't known; a moment (--at TIME) moves it"
     if known.at is None:
         return None, (), known.why_not
     at = TargetOffset(max(min(known.at, partition.end), partition.log_start))
@@ -253,14 +260,32 @@ def _price(known: LastKnown | None, after: TargetOffset, partition: Mirrored) ->
     if known is None or known.at is None:
         why = "where the group stood on the source isn't known" if known is None else known.why_not
         return unknown(why), unknown(why)
-    again = mirrored_between(partition.runs, after, known.at)
-    never = mirrored_between(partition.runs, known.at, after)
+    again = _counted(partition, after, known.at)
+    never = _counted(partition, known.at, after)
     if known.is_bound:
-        return at_least(again, _BOUND), unknown(_BOUND) if after > known.at else exact(0)
+        return _no_less(again, _BOUND), unknown(_BOUND) if after > known.at else exact(0)
     if known.is_live:
-        return exact(again), exact(never)
+        return again, never
     because = f"{known.told_by} is the last that is known of it, and it may have read on since"
-    return at_least(again, because), at_most(never, because)
+    return _no_less(again, because), _no_more(never, because)
+
+
+def _counted(partition: Mirrored, first: int, last: int) -> Figure:
+    """Records that the flow has mirrored between two places; what somebody else brought isn't in its map."""
+    found = mirrored_between(partition.runs, first, last)
+    begins = partition.runs[0].target_begins if partition.runs else partition.end
+    if first < min(last, begins):
+        return at_least(found, f"what lies in front of {begins:,} on {partition.target} isn't in the map")
+    return exact(found)
+
+
+def _no_less(figure: Figure, because: str) -> Figure:
+    return at_least(figure.number or 0, because)
+
+
+def _no_more(figure: Figure, because: str) -> Figure:
+    """Who may have read on skips less, but of a number that is itself too small nobody can say."""
+    return at_most(figure.number or 0, because) if figure.bound is Bound.EXACT else unknown(figure.because)
 
 
 def mirrored_between(runs: Iterable[Run], first: int, last: int) -> int:

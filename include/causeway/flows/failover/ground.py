@@ -12,8 +12,8 @@ from uuid import UUID
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.brokers.wire import TopicMetadata
-from causeway.core.errors import BadInput
-from causeway.core.failover.wish import Wish
+from causeway.core.errors import UnknownName
+from causeway.core.failover.wish import Wish, meets
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState, KnownPair
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
@@ -26,6 +26,8 @@ from causeway.core.translation import PartitionMap, reach_of
 from causeway.flows.failover.returning import NOTHING_TURNED, Turned, TurnedPartition
 from causeway.flows.failover.sides import Sides
 from causeway.flows.translation import inherited_of
+
+_NAMED_AT_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +64,19 @@ async def select_topics(
 ) -> tuple[dict[str, TopicMetadata], tuple[str, ...]]:
     """The mirrors that the wish is about and that still are the flow's own; why others aren't.
 
-    :raises BadInput: none is.
+    :raises BadInput: none is, or one that is named isn't there.
     """
-    pairs = {name: pair for name, pair in state.pairs.items() if wish.selects_topic(pair.source_topic)}
-    if not pairs:
-        raise BadInput(
+    has = sorted(pair.source_topic for pair in state.pairs.values())
+    missing = [wanted for wanted in wish.topics if not any(meets(wanted, topic) for topic in has)]
+    if missing:
+        more = f" and {len(has) - _NAMED_AT_MOST} more" if len(has) > _NAMED_AT_MOST else ""
+        raise UnknownName(
             "topics",
-            value=", ".join(wish.topics),
+            value=", ".join(missing),
             rule=f"flow {flow.name} has mirrored none of that name",
-            remedy=f"it has: {', '.join(sorted(pair.source_topic for pair in state.pairs.values()))[:300]}",
+            remedy=f"it has: {', '.join(has[:_NAMED_AT_MOST])}{more}",
         )
+    pairs = {name: pair for name, pair in state.pairs.items() if wish.selects_topic(pair.source_topic)}
     described = await sides.target.wire.topics(sorted(pairs))
     fit: dict[str, TopicMetadata] = {}
     notes: list[str] = []

@@ -7,15 +7,16 @@ the target, or the group's last checkpoint; both are as old as the last sync.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints
 from causeway.brokers.wire import TopicMetadata
+from causeway.core.errors import UnknownName
 from causeway.core.failover.plan import GroupFacts, LastKnown
-from causeway.core.failover.wish import Wish
+from causeway.core.failover.wish import Wish, meets
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
@@ -112,6 +113,28 @@ def group_facts(members: Members, ground: Ground, wish: Wish) -> list[GroupFacts
         if facts.here or facts.known or facts.topics:
             found.append(facts)
     return found
+
+
+def refuse_unknown(flow: Flow, wish: Wish, selection: FlowGroups, found: Iterable[GroupFacts]) -> None:
+    """Whoever names several means each of them.
+
+    :raises UnknownName: one of them is no group that could be moved.
+    """
+    names = [group.name for group in found]
+    for wanted in wish.groups:
+        if any(meets(wanted, name) for name in names):
+            continue
+        excluded = selection.why_excluded(wanted) if _PLAIN_NAME.fullmatch(wanted) else ""
+        if excluded:
+            rule = f"isn't one of those that {flow.name} moves: {excluded}"
+            remedy = "leave it out, or change groups and groups.exclude of the flow"
+            raise UnknownName("groups", value=wanted, rule=rule, remedy=remedy)
+        raise UnknownName(
+            "groups",
+            value=wanted,
+            rule="none that has to do with these topics is known on either cluster",
+            remedy="write the full name of the group, and with --topics those of its topics",
+        )
 
 
 def _standing(

@@ -1,0 +1,51 @@
+"""Whoever names groups means each of them: a name that is written wrong moves nobody in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from causeway.config.load import load_flows
+from causeway.core.errors import UnknownName
+from causeway.core.failover.plan import GroupFacts
+from causeway.core.failover.wish import Wish
+from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
+from causeway.flows.failover.membership import refuse_unknown
+
+FLOWS = """\
+clusters:
+  sf: {connection: kafka_sf}
+  nyc: {connection: kafka_nyc}
+flows:
+  sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
+"""
+FOUND = [GroupFacts(name=name, is_active=False, here={}, known={}) for name in ("billing", "a+b", "team 7")]
+
+
+@pytest.fixture
+def flow(tmp_path) -> Flow:
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    return load_flows(tmp_path / "flows.yaml").flow("sf_to_nyc")
+
+
+def refused(flow: Flow, *groups: str, rules: FlowGroups | None = None) -> str:
+    wish = Wish(flow=flow.name, at_ms=None, groups=groups)
+    with pytest.raises(UnknownName) as told:
+        refuse_unknown(flow, wish, rules or FlowGroups(), FOUND)
+    return str(told.value)
+
+
+def test_one_of_several_that_is_written_wrong_is_named(flow: Flow) -> None:
+    assert refused(flow, "billing", "biling").startswith("groups = biling: none that has to do with")
+    assert "groups = team [89]" in refused(flow, "team.*", "team [89]")
+
+
+def test_names_with_any_characters_and_patterns_are_found(flow: Flow) -> None:
+    for groups in ((), ("billing", "a+b", "team 7"), (".*",)):
+        refuse_unknown(flow, Wish(flow=flow.name, at_ms=None, groups=groups), FlowGroups(), FOUND)
+
+
+def test_whom_the_flow_leaves_out_is_told_by_what(flow: Flow) -> None:
+    assert "groups.exclude has connect-.*" in refused(flow, "connect-sink")
+    assert "groups doesn't have it" in refused(flow, "audit", rules=FlowGroups(include=("billing",)))
+    assert "Causeway's own" in refused(flow, "causeway.sf_to_nyc")
