@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from causeway.flows.failover import apply, steps
 from causeway.flows.failover import planned as switch
 from tests.failover.conftest import NOWHERE, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.groups.stage import make_topic
 from tests.integration.inline_flow import delete_records
 from tests.killing import killed_after
+from tests.mirroring import Mirror
 
 pytestmark = pytest.mark.integration
 RECORDS, LEFT = 120, 35
@@ -118,6 +121,23 @@ def test_what_stands_still_is_refused_with_its_lag(alive: FailoverStage) -> None
     with pytest.raises(BadInput, match=f"{alive.stem}-0 .lag .*1 partitions parked"):
         alive.fail_over(planned(alive))
     assert (alive.fence(), held(alive)) == (None, NOWHERE)
+
+
+def test_a_topic_that_the_flow_has_left_may_still_be_written_to(stage: MakeStage) -> None:
+    """Its mirror stays where it is; the switch is about what the flow asks for today."""
+    made = stage(partitions=1)
+    narrow, left = made.flow, f"{made.stem}-left"
+    wide = replace(narrow, topics=replace(narrow.topics, include=(made.stem, left)))
+    make_topic(made.source, left)
+    made.write([BASE_MS])
+    both = Mirror(wide, made.source, made.target)
+    both.run()
+    both.close()
+    producer = Producer(made.source.endpoint().settings)
+    producer.produce(left, b"on and on")
+    assert producer.flush(30) == 0
+    made.commit("g", {0: 1})
+    assert made.fail_over(planned(made)).verified.as_planned == 1
 
 
 def test_who_writes_behind_the_proof_ends_it_before_anything_moves(

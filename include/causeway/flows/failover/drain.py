@@ -21,6 +21,7 @@ from causeway.core.naming import is_heartbeats
 from causeway.core.ports import LogEnd, Unreachable
 from causeway.core.position import Position
 from causeway.core.report import RunReport
+from causeway.core.topics import is_wanted
 from causeway.flows.by_hand import at_both_clusters
 from causeway.flows.clusters import Clusters
 from causeway.flows.copy import RunOptions, copy_flow
@@ -135,7 +136,11 @@ async def left_behind(flow: Flow, sides: Sides) -> tuple[str, ...]:
 
 
 async def _left_behind(flow: Flow, sides: Sides, reader: WireLogReader, state: FlowState) -> tuple[str, ...]:
-    pairs = {name: pair for name, pair in state.pairs.items() if not is_heartbeats(pair.source_topic)}
+    pairs = {
+        name: pair
+        for name, pair in state.pairs.items()
+        if is_wanted(flow, pair.source_topic) and not is_heartbeats(pair.source_topic)
+    }
     topics = await reader.wire.topics(sorted({pair.source_topic for pair in pairs.values()}))
     source_of = {
         TopicPartition(name, p): TopicPartition(pair.source_topic, p)
