@@ -50,6 +50,10 @@ def test_a_drill_that_was_kept_before_probes_were_counted_reads_as_it_was() -> N
     ("run", "wrong"),
     [
         (RUN, ""),
+        (
+            replace(RUN, groups=0, offsets=0, as_planned=0, read=0),
+            "no group could be moved, so nothing was rehearsed",
+        ),
         (replace(RUN, as_planned=2), "1 of 3 offsets didn't end where the plan said"),
         (replace(RUN, read=1), "from there consumers could read on in 1 of 3 partitions"),
     ],

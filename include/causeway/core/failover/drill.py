@@ -42,6 +42,8 @@ class DrillRun:
     @property
     def wrong(self) -> str:
         """What didn't go as planned; empty: nothing."""
+        if not self.groups:
+            return "no group could be moved, so nothing was rehearsed"
         if self.as_planned < self.offsets:
             missing = self.offsets - self.as_planned
             return f"{missing} of {self.offsets} offsets didn't end where the plan said"

@@ -41,6 +41,8 @@ def drill(
     with open_sides(source, target) as sides, trouble_of(flow), _clones_removed(flow, target, say):
         began = sides.network.monotonic()
         sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+        if left := sheet.plan.left_alone:
+            say(f"{flow.name}: {len(left)} groups or partitions aren't rehearsed; the first: {left[0].why}")
         clones = _clones(sheet, uuid4().hex[:12], by, sides.network.time_ms())
         groups = ConsumerGroups(sides.target.wire)
         sides.network.run(lambda: move_planned(flow, clones, groups))
