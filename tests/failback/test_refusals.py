@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka import Producer
 
 from causeway.core.errors import BadInput, ProtocolFault, StalePlan
-from causeway.core.failback.plan import export_topic
+from causeway.core.failback.plan import FailbackPlan, export_topic
 from causeway.flows.failback import back, home
+from causeway.flows.failback.back import FailedBack
 from causeway.flows.failback.logbook import newest_failback
 from causeway.flows.failover.rollback import roll_back
 from causeway.flows.fence import fence_flow, lift_fence
@@ -52,6 +53,23 @@ def test_a_plan_that_was_given_up_opens_no_way_home(parted: FailbackStage) -> No
     parted._note = note  # type: ignore[method-assign]
     with pytest.raises(BadInput, match="--resume` or `--rebuild` comes first"):
         parted.come_home()
+
+
+def test_of_two_at_the_question_the_second_doesnt_begin_anew_what_the_first_has_opened(
+    parted: FailbackStage,
+) -> None:
+    """It would lead all of it back a second time."""
+    opened, note = list[FailedBack](), parted._note
+
+    def while_it_is_read(plan: FailbackPlan) -> None:
+        parted._note = note  # type: ignore[method-assign]
+        opened.append(parted.resume())
+
+    parted._note = while_it_is_read  # type: ignore[method-assign]
+    with pytest.raises(BadInput, match="by a test while this one's plan was read"):
+        parted.resume()
+    assert parted.fences() == (opened[0].run.fence_words, None)
+    assert parted.resume().was_done
 
 
 def test_who_can_not_be_decided_yet_is_named(parted: FailbackStage) -> None:

@@ -26,6 +26,7 @@ from causeway.flows.failback.logbook import Ways, begin_run, newest_failback, to
 from causeway.flows.failback.parting import Pairing, look_where_they_parted
 from causeway.flows.failback.pricing import price_rebuild
 from causeway.flows.failback.rebuild import beginnings_anew, empty_old, turned_pair
+from causeway.flows.failover.sides import told_if_interrupted
 from causeway.flows.fence import write_and_claim
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.ownership import Say, write_lift
@@ -67,7 +68,8 @@ async def look(pairing: Pairing, way: Way) -> FailbackPlan:
 
 def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
     """:raises StalePlan: something moved between plan and fence; nothing was done."""
-    run, plan = _earlier(ways, way), None
+    stood, _ = newest_failback(ways)
+    run, plan = _earlier(stood, ways, way), None
     if run is None:
         _refuse_open(ways)
     with at_both_clusters(ways.reverse, ways.new, ways.old, _what(ways)) as (clusters, state):
@@ -79,12 +81,29 @@ def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
         if run is None:
             found = plan = clusters.network.run(lambda: look(pairing, way))
             _agree(found, operator)
+            _refuse_begun_meanwhile(ways, stood)
             facts = {"accepts_loss": True} if operator.accepts_loss else {}
             run = clusters.network.run(lambda: begin_run(pairing, found, operator.by, **facts))
         else:
             operator.say(f"{ways.forward.name}: going on with {run}")
-        done = _carry_out(pairing, ways, state, run, operator)
+        goes_on = f"failback {run.run} of {run.flow} isn't finished: the same command goes on with it"
+        with told_if_interrupted(goes_on):
+            done = _carry_out(pairing, ways, state, run, operator)
     return FailedBack(run=done, was_done=False, plan=plan)
+
+
+def _refuse_begun_meanwhile(ways: Ways, stood: FailbackRun | None) -> None:
+    """Two people at one question: the second would close, and begin anew, what the first has opened.
+
+    :raises BadInput: a failback has begun, or gone on, since this one's plan was read.
+    """
+    found, _ = newest_failback(ways)
+    if found is not None and found != stood:
+        raise BadInput(
+            str(found),
+            rule=f"was begun, or goes on, by {found.by} while this one's plan was read",
+            remedy=f"`causeway failback {found.flow} --{found.way}` goes on with it",
+        )
 
 
 def _what(ways: Ways) -> str:
@@ -118,13 +137,12 @@ def _refuse_open(ways: Ways) -> None:
         )
 
 
-def _earlier(ways: Ways, way: Way) -> FailbackRun | None:
-    """The run to go on with, or that has opened the way back; None: there is none, or all came home, or one
-    that went another way has only begun.
+def _earlier(found: FailbackRun | None, ways: Ways, way: Way) -> FailbackRun | None:
+    """`found` is the newest; the run to go on with, or that has opened the way back. None: there is none, or
+    all came home, or one that went another way has only begun.
 
     :raises BadInput: it went another way.
     """
-    found, _ = newest_failback(ways)
     if found is None or found.step is Step.HOME:
         return None
     is_same = found.way is way and found.reverse == ways.reverse.name
