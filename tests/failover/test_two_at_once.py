@@ -137,6 +137,18 @@ def test_ctrl_c_in_the_middle_says_how_to_go_on(
     assert mirrored.fail_over(mirrored.wish(MOMENT_MS)).moved == 6
 
 
+def test_who_goes_on_is_told_what_the_sheet_left_alone(mirrored: FailoverStage) -> None:
+    mirrored.commit("own", {0: 3}, on_target=True)
+    with killed_after(apply, "close_flow"):
+        mirrored.fail_over(mirrored.wish(None))
+    done = mirrored.fail_over(mirrored.wish(None))
+    assert done.sheet is None
+    assert [line.partition(":")[0] for line in done.left_alone] == [
+        f"{mirrored.group('own')} on {mirrored.mirrored}-0"
+    ]
+    assert mirrored.fail_over(mirrored.wish(None)).left_alone == ()
+
+
 def test_a_group_that_is_gone_behind_the_fence_ends_it_with_nothing_moved(mirrored: FailoverStage) -> None:
     name = mirrored.group("late")
     mirrored.commit("late", {0: 3}, on_target=True)

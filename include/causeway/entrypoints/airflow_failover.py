@@ -171,13 +171,14 @@ def report_failover(flow: str, flows_file: str, kept: Facts, applied: Facts, ver
     """:raises AirflowFailException: something was left alone; nobody reads the log of a green run."""
     from causeway.flows.failover import stepwise
 
-    left = applied["left_alone"]
+    facts = {**verified, "left_alone": applied["left_alone"]}
     with failing_as_airflow_does():
         on = _opened(flow, flows_file)
-        run = stepwise.record(on.flow, on.target, kept["run"], {**verified, "left_alone": left}, by=_who())
+        run = stepwise.record(on.flow, on.target, kept["run"], facts, by=_who())
     seconds = (run.ended_ms - run.begun_ms) / 1000
     log.info("%s: failover %s is in the journal, %.1f s after its snapshot", flow, run.run, seconds)
     log.info("%s: fenced; back with `causeway failover %s --rollback %s`", flow, flow, run.run)
+    left = [*applied["left_alone"], *run.left_alone]
     if left:
         named = one_line("; ".join(left[:5]))
         raise AirflowFailException(f"{len(left)} left alone, the others are moved: {named}")

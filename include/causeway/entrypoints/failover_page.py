@@ -133,7 +133,7 @@ def _moves(sheet: Sheet) -> str:
 
 
 def _remarks(sheet: Sheet) -> str:
-    left = [f"{e.group}{f' on {e.target}' if e.target else ''}: {e.why}" for e in sheet.plan.left_alone]
+    left = list(map(str, sheet.plan.left_alone))
     return _listed("Left alone", left) + _listed("Notes", sheet.notes)
 
 

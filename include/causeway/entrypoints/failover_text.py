@@ -105,10 +105,7 @@ def _moves(sheet: Sheet) -> str:
 
 
 def _remarks(sheet: Sheet) -> list[str]:
-    left = [
-        f"LEFT ALONE {each.group}{f' on {each.target}' if each.target else ''}: {each.why}"
-        for each in sheet.plan.left_alone
-    ]
+    left = [f"LEFT ALONE {each}" for each in sheet.plan.left_alone]
     notes = [f"NOTE {note}" for note in sheet.notes]
     unknown = [f"NOT SURE because {why}" for why in sheet.unknown]
     found = [*shortened(left), *shortened(notes), *map(one_line, unknown)]

@@ -263,7 +263,7 @@ def _refuse_beside_rollback(request: Request) -> None:
 def _left_alone(sheet: Sheet) -> list[str]:
     """All that stays as it is though somebody may have meant it."""
     plan = sheet.plan
-    left = [f"{e.group}{f' on {e.target}' if e.target else ''}: {e.why}" for e in plan.left_alone]
+    left = list(map(str, plan.left_alone))
     if not (plan.moves or left or plan.wish.is_planned):
         left.append(
             "every group: none is known that reads these topics; --groups NAME --topics TOPIC moves one"

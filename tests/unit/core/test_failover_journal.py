@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -17,7 +18,7 @@ from causeway.core.failover.journal import (
     fold,
     offset_records,
 )
-from causeway.core.failover.plan import FailoverPlan, Move
+from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
 from causeway.core.failover.progress import failover_mark, left_to_apply, left_to_roll_back
 from causeway.core.failover.wish import Wish
 from causeway.core.flow_state import FlowState, Run
@@ -70,6 +71,15 @@ def test_a_run_is_read_back_as_it_was_planned() -> None:
     )
     told = [(g, tp, s.before, s.after) for g, shifts in run.shifts.items() for tp, s in shifts.items()]
     assert told == [(m.group, m.target, m.before, m.after) for m in PLAN.moves]
+
+
+def test_what_its_sheet_left_alone_is_told_to_who_goes_on() -> None:
+    left = tuple(LeftAlone(group=f"g{n}", target=P0 if n else None, why="w" * 900) for n in range(23))
+    told = begun_record("r1", replace(PLAN, left_alone=left), by="amy", at_ms=7)
+    lines = folded([told]).runs["r1"].left_alone
+    assert (lines[0][:8], lines[1][:20]) == ("g0: wwww", "g1 on sf.orders-0: w")
+    assert (len(lines), max(map(len, lines)), lines[-1]) == (21, 500, "and 3 more")
+    assert folded(records()).runs["r1"].left_alone == ()
 
 
 def test_that_its_plan_held_is_said_of_a_run_that_has_begun() -> None:

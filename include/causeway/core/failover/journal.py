@@ -38,6 +38,7 @@ from causeway.core.identity import TargetOffset, TopicPartition
 FAILOVERS_TOPIC = "causeway-failovers.internal"
 _VERSION = 1
 _PARTITIONS_PER_RECORD, _MOST_CHARACTERS = 200, 800_000
+_MOST_LINES, _LONGEST_LINE = 20, 500
 _OFFSETS, _AGREED, _FAILBACK, _DRILL = "offsets", "agreed", "failback", "drill"
 
 
@@ -70,6 +71,8 @@ class FailoverRun:
     begun_ms: int
     status: Status
     shifts: Shifts = field(default_factory=dict)
+    left_alone: tuple[str, ...] = ()
+    """What its sheet said stays as it is: the first of it, for whoever goes on."""
     is_agreed: bool = False
     """Behind the fence the plan was found to be the one that somebody said yes to."""
     generation: int = -1
@@ -149,7 +152,8 @@ def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) 
             f"record {offset} of {FAILOVERS_TOPIC}",
             value=key,
             rule=f"must be version {_VERSION} of Causeway's format",
-            remedy="nobody else may write this topic; a newer Causeway may have: use that one",
+            remedy="nobody else may write this topic; a newer Causeway may have: use that one. If it was "
+            "somebody else, and no failback is under way, delete the topic: rollbacks of before go with it",
         ) from cause
 
 
@@ -189,6 +193,7 @@ def _with_status(
             begun_ms=_int(fields["at_ms"]),
             status=status,
             shifts=journal.loose.get(run, {}),
+            left_alone=_lines(fields.get("left", [])),  # not kept at first
         )
         return replace(journal, runs={**journal.runs, run: begun})
     known = journal.runs.get(run)
@@ -230,7 +235,15 @@ def _portions(rows: Iterable[list[object]]) -> Iterator[list[list[object]]]:
 
 
 def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
-    value = {"wish": plan.wish.as_dict(), "plan": plan.hash, "by": by, "at_ms": at_ms}
+    left = [str(each)[:_LONGEST_LINE] for each in plan.left_alone[:_MOST_LINES]]
+    more = len(plan.left_alone) - len(left)
+    value = {
+        "wish": plan.wish.as_dict(),
+        "plan": plan.hash,
+        "by": by,
+        "at_ms": at_ms,
+        "left": [*left, *([f"and {more} more"] if more else [])],
+    }
     return _record([str(Status.BEGUN), plan.wish.flow, run], value)
 
 
@@ -263,6 +276,11 @@ def failback_record(run: FailbackRun) -> tuple[bytes, bytes]:
 def _record(key: list[object], value: dict[str, object]) -> tuple[bytes, bytes]:
     named = json.dumps([_VERSION, *key], separators=(",", ":"))
     return named.encode(), json.dumps({"v": _VERSION, **value}, separators=(",", ":")).encode()
+
+
+def _lines(value: object) -> tuple[str, ...]:
+    assert isinstance(value, list)
+    return tuple(map(str, value))
 
 
 def _generation(fields: Mapping[str, object]) -> int:

@@ -38,7 +38,10 @@ class Reason(StrEnum):
     )
     AHEAD_OF_CLOCK = "some records carry times that lie ahead of the clock"
     SOME_TIMELESS = "some records carry no time"
-    HOLE = "the source's record of that moment isn't mirrored (compacted, a marker, aborted): the next one"
+    HOLE = (
+        "the source's record of that moment isn't mirrored (compacted, a marker, aborted, quarantined): "
+        "the next one"
+    )
     MARKER = "the target's index pointed at the end of a transaction: the next record of that moment"
     BOUND = "the target's index pointed at the end of a transaction, and too much lies behind it to be read"
     BRACKETED = "only the times that the map recorded tell: the run that holds the moment begins here"

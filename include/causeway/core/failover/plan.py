@@ -100,6 +100,9 @@ class LeftAlone:
     """None: the whole group."""
     why: str
 
+    def __str__(self) -> str:
+        return f"{self.group}{f' on {self.target}' if self.target else ''}: {self.why}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverPlan:

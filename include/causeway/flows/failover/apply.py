@@ -6,7 +6,7 @@ The same command again goes on from what is committed and ends in the same state
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.core.endpoint import ClusterEndpoint
@@ -57,6 +57,7 @@ class FailedOver:
     """An earlier run did all of it, and nothing was left to do."""
     verified: Verified
     left_alone: tuple[str, ...] = ()
+    """Besides what the sheet says; all of it where there is none."""
     sheet: Sheet | None = None
     """None: this try went on with the plan of an earlier one."""
 
@@ -148,6 +149,8 @@ async def _finish(
     verified = await verify_run(run, sides, ConsumerGroups(sides.target.wire))
     if is_begun:
         facts = {**verified.as_dict(), "left_alone": list(moved.left_alone)}
+        told = run.left_alone if sheet is None else ()
+        moved = replace(moved, left_alone=(*moved.left_alone, *told))
         await record_done(flow, sides, run.run, operator.by, facts)
     return FailedOver(
         run=run.run,
