@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +11,7 @@ from causeway.core.errors import BadInput, FlowFenced, StalePlan
 from causeway.core.failback.plan import export_topic
 from causeway.flows.failback import back, home
 from causeway.flows.look import look_at_flow
+from causeway.lab.cluster import LabCluster
 from tests.failback.stage import FailbackStage, read, values
 from tests.killing import killed_after
 
@@ -74,3 +76,33 @@ def test_a_rollback_of_the_failover_doesnt_open_the_forward_flow_beside_the_way_
         say=lambda _: None,
     )
     assert "the fence stays" in done.fence
+
+
+def test_with_prefixes_both_ways_are_open_whatever_the_last_step_was(
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]
+) -> None:
+    stage, dice = FailbackStage(sf, nyc, topic_name("both-ways"), keeps_names=False), random.Random(7)
+    try:
+        stage.write(sf, 20, dice)
+        stage.forward.run()
+        stage.commit(sf, "a", stage.stem, {0: 3})
+        stage.fail_over()
+        stage.resume()
+        with killed_after(home, "_open_forward"):
+            stage.come_home()
+        assert stage.fences()[1] is not None
+        assert stage.come_home().moved is None
+        assert stage.fences() == (None, None)
+    finally:
+        stage.close()
+
+
+def test_after_the_next_failover_the_last_homecoming_is_none(parted: FailbackStage) -> None:
+    parted.resume()
+    parted.reverse.run()
+    parted.come_home()
+    assert parted.come_home().moved is None
+    parted.commit(parted.old, "c", parted.stem, {0: 0})
+    parted.fail_over()
+    with pytest.raises(BadInput, match="--resume` or `--rebuild` comes first"):
+        parted.come_home()

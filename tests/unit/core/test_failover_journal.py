@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from causeway.core.errors import ProtocolFault
+from causeway.core.failback.plan import FailbackRun, Step, Way
 from causeway.core.failover.figure import exact
 from causeway.core.failover.journal import (
     Journal,
@@ -15,6 +16,7 @@ from causeway.core.failover.journal import (
     agreed_record,
     begun_record,
     ended_record,
+    failback_record,
     fold,
     offset_records,
 )
@@ -119,6 +121,20 @@ def test_of_two_that_began_at_once_the_first_one_goes_on() -> None:
     assert (rival.run, folded(both).rival_of("r1")) == ("r1", None)
     over = ended_record("f", "r1", Status.DONE, by="amy", at_ms=9)
     assert folded([*records("r1"), over, *records("r2")]).rival_of("r2") is None
+
+
+def test_a_failback_that_came_home_is_no_way_back_from_the_next_failover() -> None:
+    def back(step: Step, at_ms: int) -> tuple[bytes, bytes]:
+        run = FailbackRun(
+            run="b1", flow="f", reverse="g", way=Way.RESUME, step=step, by="amy", begun_ms=8, at_ms=at_ms
+        )
+        return failback_record(run)
+
+    going, home = [*records(), back(Step.RETURNING, 9)], [*records(), back(Step.HOME, 10)]
+    again = begun_record("r2", PLAN, by="amy", at_ms=11)
+    assert [folded(each).newest_failback("f") is None for each in (going, home)] == [False, False]
+    assert folded([*home, again]).newest_failback("f") is None
+    assert folded([*going, again]).newest_failback("f") is not None, "it goes on"
 
 
 def test_what_the_mirror_has_gone_on_from_is_history_and_a_fence_of_since_changes_nothing() -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from causeway.core.errors import ProtocolFault
-from causeway.core.failback.plan import FailbackRun, failback_fields, parse_failback
+from causeway.core.failback.plan import FailbackRun, Step, failback_fields, parse_failback
 from causeway.core.failover.drill import DrillRun, parse_drill
 from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
@@ -125,8 +125,12 @@ class Journal:
         return next((each for each in ahead if each.flow == flow and each.status is Status.BEGUN), None)
 
     def newest_failback(self, flow: str) -> FailbackRun | None:
+        """None also where the last one came home, and another failover has come since."""
         found = [run for run in self.failbacks.values() if run.flow == flow]
-        return found[-1] if found else None
+        last, away = found[-1] if found else None, self.newest(flow)
+        if last is not None and last.step is Step.HOME and away is not None and away.begun_ms > last.at_ms:
+            return None
+        return last
 
 
 def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) -> Journal:

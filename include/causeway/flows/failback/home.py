@@ -47,7 +47,7 @@ def come_home(ways: Ways, selection: FlowGroups, operator: apply.Operator) -> Ca
     """
     run = _on_its_way(ways)
     if run.step is Step.HOME:
-        _open_forward(ways, run, operator.by)
+        _let_go_on(ways, run, operator.by)
         return CameHome(run=run, moved=None)
     if run.way is Way.REBUILD:
         _leave_nothing_that_came_back(ways, run, operator)
@@ -60,10 +60,8 @@ def come_home(ways: Ways, selection: FlowGroups, operator: apply.Operator) -> Ca
         if parted:
             _adopt(ways, clusters, state, run, operator)
         # The forward flow's clusters are the pairing's, seen from the other side.
-        back = clusters.network.run(lambda: _record_home(ways, clusters, run))
-    _open_forward(ways, back, operator.by)
-    if not parted:
-        _lift_reverse(ways, moved.run, operator.by)
+        back = clusters.network.run(lambda: _record_home(ways, clusters, run, moved.run))
+    _let_go_on(ways, back, operator.by)
     return CameHome(run=back, moved=moved)
 
 
@@ -134,9 +132,16 @@ async def _beginnings(ways: Ways, clusters: Clusters, state: FlowState) -> list[
     return found
 
 
-async def _record_home(ways: Ways, clusters: Clusters, run: FailbackRun) -> FailbackRun:
+async def _record_home(ways: Ways, clusters: Clusters, run: FailbackRun, moved: str) -> FailbackRun:
     turned = Clusters(clusters.network, clusters.target, clusters.at_source)
-    return await told(Pairing(ways.forward, ways.reverse, turned), run, Step.HOME)
+    return await told(Pairing(ways.forward, ways.reverse, turned), run, Step.HOME, moved=moved)
+
+
+def _let_go_on(ways: Ways, run: FailbackRun, by: str) -> None:
+    """The forward flow; with prefixes the reverse flow, too."""
+    _open_forward(ways, run, by)
+    if not run.facts.get("parted"):
+        _lift_reverse(ways, str(run.facts.get("moved")), by)
 
 
 def _open_forward(ways: Ways, run: FailbackRun, by: str) -> None:
