@@ -130,3 +130,19 @@ def test_every_task_may_come_again_and_none_may_behind_a_rollback(
         with pytest.raises(UnknownName, match="nosuchrun"):
             task("nosuchrun")
     assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
+
+
+def test_what_was_done_is_history_for_a_task_that_is_cleared(steps: Steps, mirrored: FailoverStage) -> None:
+    """Months later, with another fence, and groups that somebody has put back by hand."""
+    wish = mirrored.wish(MOMENT_MS)
+    mirrored.commit("middle", {0: 7, 1: 7}, on_target=True)
+    run = steps.snapshot(wish, mirrored.sheet(wish).plan.agreement)
+    steps.fence(run)
+    assert steps.apply(run) == 6
+    first = steps.record(run)
+    lift_fence(mirrored.flow, mirrored.target.endpoint(), by="ops", because="sf came back")
+    fence_flow(mirrored.flow, mirrored.target.endpoint(), by="ops", because="and went again")
+    mirrored.commit("middle", {0: 7, 1: 7}, on_target=True)
+    assert steps.apply(run) == 0
+    assert mirrored.there("middle") == {0: 7, 1: 7}
+    assert steps.record(run) == first
