@@ -18,15 +18,22 @@ from causeway.brokers.admin import ClusterAdmin
 from causeway.config.model import DEFAULT_CONFIG_EXCLUDE
 from causeway.core.errors import CausewayError, FlowFenced
 from causeway.core.flow import Flow, Start, Upkeep
-from causeway.core.heartbeats import Upstream
+from causeway.core.heartbeats import Heartbeat, Upstream, encode_heartbeat
 from causeway.core.naming import IdentityNaming, NamingRule, PrefixNaming, RuleNaming
 from causeway.core.topic_filter import TopicFilter
 from causeway.entrypoints.cli import main
+from causeway.flows.clusters import open_target
 from causeway.flows.fence import fence_flow
 from causeway.flows.upkeep.heartbeats import see_upstreams, write_heartbeat
 from causeway.flows.upkeep.sync import Synced, look_at_drift, sync_flow
 from causeway.lab.cluster import LabCluster
-from tests.integration.inline_flow import create_topic, everything, grow_topic, topic_ends, write
+from tests.integration.inline_flow import (
+    create_topic,
+    everything,
+    grow_topic,
+    topic_ends,
+    write,
+)
 from tests.mirroring import Mirror, make_flow
 
 pytestmark = pytest.mark.integration
@@ -363,13 +370,38 @@ def test_heartbeats_travel_through_any_number_of_clusters(
         for each in (run for run in mirrors_of(circle, clusters)):
             each.run()
             each.close()
-    seen = {each.upstream for each in see_upstreams(sf.endpoint(), ".") if token in each.upstream.topic}
+    seen = {each.upstream for each in see_upstreams(sf.endpoint(), ["."]) if token in each.upstream.topic}
     assert seen == {Upstream(c, 1, f"{c}.heartbeats"), Upstream(b, 2, f"{c}.{b}.heartbeats")}
-    told = {each.upstream.alias: each.last_ms for each in see_upstreams(nyc.endpoint(), ".")}
+    told = {each.upstream.alias: each.last_ms for each in see_upstreams(nyc.endpoint(), ["."])}
     assert {alias: told[alias] for alias in (a, c)} == {alias: written[alias] for alias in (a, c)}, (
         "the heartbeat's own time, not that of the mirror's markers"
     )
     assert not [name for name, _ in topic_ends(sf) if name.startswith(f"{c}.{b}.{a}.")]
+
+
+def test_upstreams_passes_over_what_is_no_heartbeat(nyc: LabCluster, topic_name: TopicName) -> None:
+    """What others write to such topics, and topics that are called so; a clock that was set back."""
+    alias, other = topic_name("a"), topic_name("billing")
+    for topic in (f"{alias}.heartbeats", f"{other}.heartbeats"):
+        create_topic(nyc, topic, cleanup_policy="compact")
+
+    def heartbeat(source: str, at_ms: int) -> tuple[bytes, bytes]:
+        return encode_heartbeat(Heartbeat(source, "nyc", at_ms))
+
+    key, value = heartbeat(alias, 9)
+    foreign = [
+        (b"k", b'{"alive": true}'),
+        (key, value[:-1]),
+        (key, b"\0\1" + value[2:]),
+        (key, b"\0\0" + b"\x7f" * 8),
+    ]
+    ours = [heartbeat(alias, 4_000_000_000_000), heartbeat("elsewhere", 1_000), heartbeat(alias, 2_000)]
+    with open_target(nyc.endpoint()) as (network, target):
+        network.run(lambda: target.append_many(f"{alias}.heartbeats", [*foreign, *ours, *foreign]))
+        network.run(lambda: target.append_many(f"{other}.heartbeats", foreign))
+    seen = {each.upstream.alias: each for each in see_upstreams(nyc.endpoint(), ["."])}
+    assert seen[alias].last_ms == 2_000, "the last one that was written, whatever clock it was"
+    assert seen[other].last_ms is None
 
 
 def mirrors_of(circle: list[Flow], clusters: dict[str, LabCluster]) -> list[Mirror]:

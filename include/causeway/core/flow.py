@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from causeway.core.mirror_maker_records import checkpoints_topic, offset_syncs_topic
-from causeway.core.naming import NamingPolicy, PrefixNaming, is_heartbeats
+from causeway.core.naming import NamingPolicy, PrefixNaming, is_heartbeats, way_of
 from causeway.core.topic_filter import TopicFilter
 
 MEBIBYTE = 1 << 20
@@ -121,8 +121,11 @@ class Flow:
         return None if self.replication_factor == "source" else self.replication_factor
 
     def mirrors_heartbeats(self, topic: str) -> bool:
-        separator = self.naming.separator if isinstance(self.naming, PrefixNaming) else "."
-        return self.upkeep.mirror_heartbeats and is_heartbeats(topic, separator)
+        return self.upkeep.mirror_heartbeats and is_heartbeats(topic, self.separator)
+
+    def went_round(self, topic: str) -> bool:
+        """Heartbeats of the source that came back to it, by whatever name the target has elsewhere."""
+        return self.source in way_of(topic, self.separator)[1:]
 
     @property
     def map_topic(self) -> str:
@@ -138,12 +141,13 @@ class Flow:
 
     @property
     def checkpoints_topic(self) -> str:
-        return checkpoints_topic(self.source, self._separator)
+        return checkpoints_topic(self.source, self.separator)
 
     @property
     def syncs_topic(self) -> str:
-        return offset_syncs_topic(self.source, self._separator)
+        return offset_syncs_topic(self.source, self.separator)
 
     @property
-    def _separator(self) -> str:
+    def separator(self) -> str:
+        """Behind an alias, in names that tell a way: mirrors', or only those of heartbeats and own topics."""
         return self.naming.separator if isinstance(self.naming, PrefixNaming) else "."

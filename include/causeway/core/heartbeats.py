@@ -10,11 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from causeway.core.errors import ProtocolFault
-from causeway.core.naming import HEARTBEATS_TOPIC, is_heartbeats
+from causeway.core.naming import way_of
 
 _VERSION = 0
+_LATEST_MS = 253_402_300_799_999
 _LENGTH, _VALUE = struct.Struct(">h"), struct.Struct(">hq")
 
 
@@ -42,7 +44,7 @@ def encode_heartbeat(heartbeat: Heartbeat) -> tuple[bytes, bytes]:
 
 
 def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
-    """:raises ProtocolFault: not a heartbeat, or of a version that isn't known."""
+    """:raises ProtocolFault: not a heartbeat, of a version that isn't known, or of no time that there is."""
     try:
         source, rest = _take_string(key)
         target, rest = _take_string(rest)
@@ -51,16 +53,16 @@ def decode_heartbeat(key: bytes, value: bytes) -> Heartbeat:
         raise _unreadable("a key of two names and a value of 10 bytes") from cause
     if rest or version != _VERSION:
         raise _unreadable(f"version {_VERSION}")
+    if not 0 <= at_ms <= _LATEST_MS:
+        raise _unreadable("a time before the year 10000")
     return Heartbeat(source, target, at_ms)
 
 
-def upstreams(topics: Iterable[str], separator: str = ".") -> tuple[Upstream, ...]:
+def upstreams(topics: Iterable[str], separators: Iterable[str] = (".",)) -> tuple[Upstream, ...]:
     """The clusters that these topics of one cluster tell of, the nearest first."""
+    ways = ((topic, way_of(topic, each)) for topic, each in product(topics, separators))
     nearest: dict[str, Upstream] = {}
-    for topic in sorted(topics, key=lambda each: (each.count(separator), each)):
-        if not is_heartbeats(topic, separator) or topic == HEARTBEATS_TOPIC:
-            continue
-        way = topic.removesuffix(HEARTBEATS_TOPIC).removesuffix(separator).split(separator)
+    for topic, way in sorted(ways, key=lambda each: (len(each[1]), each[0])):
         if len(set(way)) < len(way):
             continue  # round in a circle: says nothing of how far away anybody is
         for hops, alias in enumerate(way, start=1):

@@ -153,6 +153,13 @@ def is_heartbeats(topic: str, separator: str = ".") -> bool:
     return topic == HEARTBEATS_TOPIC or topic.endswith(f"{separator}{HEARTBEATS_TOPIC}")
 
 
+def way_of(topic: str, separator: str = ".") -> list[str]:
+    """By which clusters these heartbeats came, the last one first; empty: by none, or no heartbeats."""
+    if topic == HEARTBEATS_TOPIC or not is_heartbeats(topic, separator):
+        return []
+    return topic.removesuffix(f"{separator}{HEARTBEATS_TOPIC}").split(separator)
+
+
 def is_internal(topic: str) -> bool:
     """Names that never cross, whatever the filter says: Kafka's own, Connect's, MirrorMaker 2's and ours.
 

@@ -239,6 +239,8 @@ def _never_crosses(flow: Flow, topic: TopicFacts) -> str:
         return "internal topics are never mirrored"
     if flow.naming.comes_from(topic.name, flow.target):
         return f"a mirror of {flow.target} itself: copying it back would be a cycle"
+    if flow.went_round(topic.name):
+        return f"heartbeats of {flow.source} that went round: they would go round for ever"
     return ""
 
 

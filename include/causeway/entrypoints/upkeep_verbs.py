@@ -69,7 +69,6 @@ def heartbeat(request: Request) -> Outcome:
 def upstreams(request: Request) -> Outcome:
     from causeway.config.refusal import suggestion
     from causeway.core.instants import rfc3339
-    from causeway.core.naming import PrefixNaming
     from causeway.entrypoints.project import cluster_endpoint
     from causeway.flows.upkeep.heartbeats import see_upstreams
 
@@ -82,9 +81,8 @@ def upstreams(request: Request) -> Outcome:
             remedy=suggestion(alias, deployment.clusters),
         )
     endpoint = cluster_endpoint(deployment, alias, request.environ, request.directory, request.say)
-    namings = [flow.naming for flow in deployment.flows.values() if flow.target == alias]
-    separators = {naming.separator for naming in namings if isinstance(naming, PrefixNaming)}
-    seen = see_upstreams(endpoint, separators.pop() if len(separators) == 1 else ".")
+    separators = {flow.separator for flow in deployment.flows.values() if flow.target == alias}
+    seen = see_upstreams(endpoint, sorted(separators | {"."}))
     rows = [
         (
             each.upstream.alias,

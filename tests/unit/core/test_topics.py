@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -282,6 +283,24 @@ def test_a_replication_factor_beyond_the_brokers_is_refused_before_it_is_tried()
     the_flow = dataclasses.replace(flow(), replication_factor=2)
     got = plan_topics(the_flow, [TopicFacts("orders", 1)], [], (), target_brokers=1)
     assert got.refused[0].remedy == "write replication.factor: 1, or -1 for nyc's own default"
+
+
+@pytest.mark.parametrize("naming", [PrefixNaming, IdentityNaming])
+def test_heartbeats_do_not_go_round_where_the_two_ways_call_a_cluster_differently(naming: Any) -> None:
+    """Two files, or a new alias: nyc's way back calls itself `york` and sf `francisco`."""
+    carry, none = Upkeep(mirror_heartbeats=True), TopicFilter(())
+    there = dataclasses.replace(flow(naming=naming("sf")), upkeep=carry, topics=none)
+    back = dataclasses.replace(
+        flow(naming=naming("york")), source="york", target="francisco", upkeep=carry, topics=none
+    )
+    sf, nyc = {"heartbeats": 1}, {"heartbeats": 1}
+    for _ in range(5):
+        nyc |= {pair.target: 1 for pair in plan(there, sf, nyc).mirrored}
+        sf |= {pair.target: 1 for pair in plan(back, nyc, sf).mirrored}
+    assert sorted(nyc) == ["heartbeats", "sf.heartbeats", "sf.york.heartbeats"]
+    assert sorted(sf) == ["heartbeats", "york.heartbeats", "york.sf.heartbeats"]
+    assert "went round" in plan(there, sf, nyc).notes[0]
+    assert plan(there, {"sf.heartbeats": 1}).mirrored, "somebody's topic on sf itself came by nobody"
 
 
 def test_heartbeats_are_carried_on_and_never_back() -> None:

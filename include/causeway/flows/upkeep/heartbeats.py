@@ -5,15 +5,15 @@ The only thing that Causeway ever writes on a source, and only where `emit.heart
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import BadInput, ClusterUnreachable
+from causeway.core.errors import BadInput, ClusterUnreachable, ProtocolFault
 from causeway.core.flow import Flow
 from causeway.core.heartbeats import Heartbeat, Upstream, decode_heartbeat, encode_heartbeat, upstreams
 from causeway.core.identity import TopicPartition
@@ -71,10 +71,10 @@ def _make_topic(admin: ClusterAdmin) -> None:
     admin.wait_for_leaders({HEARTBEATS_TOPIC: 1})
 
 
-def see_upstreams(cluster: ClusterEndpoint, separator: str) -> tuple[SeenUpstream, ...]:
+def see_upstreams(cluster: ClusterEndpoint, separators: Collection[str]) -> tuple[SeenUpstream, ...]:
     """The clusters whose heartbeats arrive at this one, the nearest first."""
     with _opened(cluster) as (network, reader):
-        seen = upstreams((topic.name for topic in ClusterAdmin(cluster).topics()), separator)
+        seen = upstreams((topic.name for topic in ClusterAdmin(cluster).topics()), separators)
         newest = network.run(lambda: _newest_of(reader, [each.topic for each in seen]))
         return tuple(SeenUpstream(upstream=each, last_ms=newest[each.topic]) for each in seen)
 
@@ -84,10 +84,13 @@ async def _newest_of(reader: WireTarget, topics: Sequence[str]) -> dict[str, int
 
 
 async def _newest(reader: WireTarget, topic: str) -> int | None:
-    """When the newest heartbeat was written, by its own word: a mirror's markers have the mirror's time."""
+    """When the newest heartbeat was written, by its own word: a mirror's markers have the mirror's time.
+
+    The last one in the log, because clocks are set; what else somebody writes there is passed over.
+    """
     place = TopicPartition(topic, 0)
     end, newest = await reader.end_of(place), None
     async for record in reader.records(place, max(end - _LATEST_OFFSETS, 0), end):
-        if record.key is not None and record.value is not None:
-            newest = max(newest or 0, decode_heartbeat(record.key, record.value).at_ms)
+        with suppress(ProtocolFault):
+            newest = decode_heartbeat(record.key or b"", record.value or b"").at_ms
     return newest
