@@ -29,6 +29,7 @@ from causeway.flows.upkeep.sync import Synced, look_at_drift, sync_flow
 from causeway.lab.cluster import LabCluster
 from tests.integration.inline_flow import (
     create_topic,
+    delete_topic,
     everything,
     grow_topic,
     topic_ends,
@@ -286,6 +287,47 @@ class TestSettings:
         assert found.settings == ()
         assert {each.why for each in found.drift.settings.drifts} == {"the flow hasn't begun with this topic"}
         assert setting(nyc, topic, "retention.bytes") == "5000"
+
+    def test_a_source_that_was_made_anew_says_nothing_of_its_mirror(
+        self, sf: LabCluster, nyc: LabCluster, mirror: Run, topic: str
+    ) -> None:
+        """Under its name is another topic now: its settings would delete records that are nowhere else."""
+        east = self.excluding(mirror, topic)
+        delete_topic(sf, topic)
+        create_topic(sf, topic, retention_bytes="1", retention_ms="1")
+        for found in (look_at_drift(east.flow, sf.endpoint(), nyc.endpoint()), sync(east).drift):
+            whys = {each.setting: (each.change, each.why) for each in found.settings.drifts}
+            assert whys["retention.ms"] == ("leave", f"{topic} was made anew since the flow began with it")
+            assert not found.would_change
+        assert setting(nyc, f"sf.{topic}", "retention.bytes") == "1000"
+
+    def test_a_mirror_that_was_made_anew_is_somebodys(self, nyc: LabCluster, mirror: Run, topic: str) -> None:
+        east = self.excluding(mirror, topic)
+        delete_topic(nyc, f"sf.{topic}")
+        create_topic(nyc, f"sf.{topic}", retention_bytes="5000")
+        found = sync(east)
+        assert found.settings == ()
+        assert "it was made anew since the flow began with it" in {e.why for e in found.drift.settings.drifts}
+        assert setting(nyc, f"sf.{topic}", "retention.bytes") == "5000"
+
+    def test_one_value_that_the_target_refuses_holds_no_other_one_back(
+        self, sf: LabCluster, nyc: LabCluster, mirror: Run, topic: str
+    ) -> None:
+        """Here for a limit that somebody set on the mirror, and that flows.yaml leaves alone."""
+        east = mirror(topic, config_properties_exclude=(r"max\.compaction\.lag\.ms",))
+        east.run()
+        alter(nyc, f"sf.{topic}", max_compaction_lag_ms="1000")
+        alter(sf, topic, min_compaction_lag_ms="5000", retention_bytes="3000", segment_ms="70000")
+        for dry_run in (True, False):
+            done = sync(east, dry_run=dry_run)
+            assert {each.setting for each in done.settings} == {"retention.bytes", "segment.ms"}
+            (refused,) = done.refused
+            assert f"sf.{topic}" in str(refused)
+            assert "min.compaction.lag.ms" in str(refused)
+        assert setting(nyc, f"sf.{topic}", "retention.bytes") == "3000"
+        assert setting(nyc, f"sf.{topic}", "min.compaction.lag.ms") == "0"
+        (left,) = sync(east).drift.settings.changes
+        assert left.setting == "min.compaction.lag.ms"
 
     def test_switched_off_it_is_reported_and_left(self, nyc: LabCluster, mirror: Run, topic: str) -> None:
         east = self.excluding(mirror, topic, Upkeep())

@@ -8,38 +8,53 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from causeway.brokers.acls import AclChanges, topic_acls
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
+from causeway.brokers.wire import Wire
 from causeway.core.acls import Acl
-from causeway.core.errors import NotAuthorized
+from causeway.core.errors import ClusterUnreachable, FlowFenced, NotAuthorized
 from causeway.core.flow import Upkeep
-from causeway.core.naming import HEARTBEATS_TOPIC, IdentityNaming
+from causeway.core.flow_state import acl_record
+from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, IdentityNaming
+from causeway.core.ports import Unreachable
 from causeway.core.rights import NeededRight, Operation, needed_rights, upkeep_rights
-from causeway.flows.clusters import open_clusters
+from causeway.flows.by_hand import Reason
+from causeway.flows.clusters import open_clusters, open_target
+from causeway.flows.fence import fence_flow, lift_fence
+from causeway.flows.restart_topic import restart_topic
 from causeway.flows.upkeep.heartbeats import write_heartbeat
 from causeway.flows.upkeep.sync import Drift, Synced, look_at_drift, sync_flow
 from causeway.lab.cluster import LabCluster
+from tests.integration.certified import PRINCIPAL, by_certificate, listen_to_certificates
 from tests.integration.examined import examined, of, red
-from tests.integration.inline_flow import InlineFlow, delete_topic, mirror_of, named, topic_ends
+from tests.integration.inline_flow import InlineFlow, create_topic, delete_topic, mirror_of, named, topic_ends
 from tests.integration.test_doctor_rights import give_doctor_its_rights, on_cluster
-from tests.integration.test_least_rights import Guarded, name_of
+from tests.integration.test_least_rights import Guarded, lab_right, name_of
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]
+BY_CERTIFICATE = "User:CN=amy,OU=data team,O=b"
+AMY = ("User:amy", BY_CERTIFICATE)
+Records = Iterable[tuple[bytes, bytes | None]]
 ALL = Upkeep(sync_settings=True, sync_acls=True, emit_heartbeats=True, mirror_heartbeats=True)
 UPKEEP_RIGHTS = upkeep_rights(replace(mirror_of("some_flow", "orders"), upkeep=ALL), ["orders"])
 
 
 @pytest.fixture(scope="module")
 def clusters(lab_clusters: LabClusterFactory) -> tuple[LabCluster, LabCluster]:
-    return lab_clusters("sf_acl", security="SASL_SSL"), lab_clusters("nyc_acl", security="SASL_SSL")
+    target = lab_clusters("nyc_acl", security="SASL_SSL", start=False)
+    listen_to_certificates(target)
+    target.start()
+    return lab_clusters("sf_acl", security="SASL_SSL"), target
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +97,12 @@ def remove(cluster: LabCluster, *acls: Acl) -> None:
 
 
 def of_amy(guarded: Guarded) -> set[Acl]:
-    """Her rules on mirrors of this flow."""
+    """Her rules on mirrors of this flow, by password or by certificate."""
     with open_clusters(guarded.source.endpoint(), guarded.target.endpoint()) as both:
         found = both.network.run(lambda: topic_acls(both.target.wire))
     assert found is not None
     mine = (f"{guarded.flow.source}.", guarded.orders, guarded.clicks)
-    return {each for each in found if each.principal == "User:amy" and each.topic.startswith(mine)}
+    return {each for each in found if each.principal in AMY and each.topic.startswith(mine)}
 
 
 def ledger(guarded: Guarded) -> frozenset[Acl]:
@@ -105,6 +120,7 @@ def test_sync_topic_acls(upheld: Guarded) -> None:
         acl(orders, "Write", "Deny"),
         acl(orders[:-2], "DescribeConfigs", pattern="prefixed"),
         acl("unmirrored", "Read"),
+        replace(acl(orders, "Read", "Deny"), principal=BY_CERTIFICATE, host="10.0.0.7"),
     ]
     add(upheld.source, *ours)
     wanted = {
@@ -112,6 +128,7 @@ def test_sync_topic_acls(upheld: Guarded) -> None:
         acl(f"{alias}.{orders}", "Read"),
         acl(f"{alias}.{orders}", "Write", "Deny"),
         acl(f"{alias}.{orders[:-2]}", "DescribeConfigs", pattern="prefixed"),
+        replace(acl(f"{alias}.{orders}", "Read", "Deny"), principal=BY_CERTIFICATE, host="10.0.0.7"),
     }
     dry = sync(upheld, dry_run=True)
     assert set(dry.created) == wanted
@@ -132,7 +149,7 @@ def test_sync_topic_acls(upheld: Guarded) -> None:
     remove(upheld.source, *ours[2:])
     sync(upheld)
     assert of_amy(upheld) == set()
-    assert not {each for each in ledger(upheld) if each.principal == "User:amy"}
+    assert ledger(upheld) == frozenset()
 
 
 def test_only_what_causeway_created_is_removed(upheld: Guarded) -> None:
@@ -154,16 +171,16 @@ def test_two_syncs_at_once_know_of_each_others_rules(
     """Each stops where it is about to write its list, and another one runs from beginning to end."""
     orders, mirror = upheld.orders, f"{upheld.flow.source}.{upheld.orders}"
     read, describe = acl(orders, "Read"), acl(orders, "Describe")
-    write = WireTarget.append_plain
+    write = WireTarget.append_each
     meanwhile: list[Callable[[], object]] = []
 
-    async def after_somebody_else(self: WireTarget, topic: str, key: bytes, value: bytes | None) -> int:
+    async def after_somebody_else(self: WireTarget, topic: str, records: Records) -> list[int]:
         if meanwhile:
             act = meanwhile.pop()
             in_a_thread(act)
-        return await write(self, topic, key, value)
+        return await write(self, topic, records)
 
-    monkeypatch.setattr(WireTarget, "append_plain", after_somebody_else)
+    monkeypatch.setattr(WireTarget, "append_each", after_somebody_else)
     add(upheld.source, read)
     meanwhile.append(lambda: (add(upheld.source, describe), sync(upheld)))
     sync(upheld)
@@ -176,6 +193,236 @@ def test_two_syncs_at_once_know_of_each_others_rules(
     remove(upheld.source, read, describe)
     sync(upheld)
     assert of_amy(upheld) == set() == of_amys(ledger(upheld))
+
+
+@pytest.mark.parametrize("act", range(5))
+def test_whoever_dies_between_two_acts_leaves_no_rule_unknown(
+    upheld: Guarded, monkeypatch: pytest.MonkeyPatch, act: int
+) -> None:
+    """In front of each write to the target or to the list; the next sync ends what was begun."""
+    orders, mirror = upheld.orders, f"{upheld.flow.source}.{upheld.orders}"
+    old, new, own = acl(orders, "Describe"), acl(orders, "Read"), acl(mirror, "DescribeConfigs")
+    add(upheld.source, old)
+    add(upheld.target, own)
+    sync(upheld)
+    remove(upheld.source, old)
+    add(upheld.source, new)
+    with monkeypatch.context() as patched:
+        acts = dying_before(patched, act)
+        dies = act < 4  # enter, create, remove, take out
+        with pytest.raises(Died) if dies else nullcontext():
+            sync(upheld)
+        assert len(acts) == min(act + 1, 4), acts
+    made = of_amy(upheld) - {own}
+    assert made <= of_amys(ledger(upheld)), "what it made is in its list"
+    sync(upheld)
+    assert of_amy(upheld) == {own, acl(mirror, "Read")}
+    assert of_amys(ledger(upheld)) == {acl(mirror, "Read")}
+    remove(upheld.source, new)
+    sync(upheld)
+    assert of_amy(upheld) == {own}, "an administrator's"
+    assert of_amys(ledger(upheld)) == set()
+    remove(upheld.target, own)
+
+
+class Died(Exception):
+    pass
+
+
+def dying_before(patched: pytest.MonkeyPatch, number: int) -> list[str]:
+    """The acts that were begun; the one of this number, counted from 0, isn't done."""
+    acts: list[str] = []
+
+    def counted(owner: type, name: str) -> None:
+        do = getattr(owner, name)
+
+        def act(*arguments: Any) -> Any:
+            acts.append(name)
+            if len(acts) > number:
+                raise Died(name)
+            return do(*arguments)
+
+        patched.setattr(owner, name, act)
+
+    counted(WireTarget, "append_each")
+    counted(AclChanges, "_create")
+    counted(AclChanges, "_remove")
+    return acts
+
+
+def test_a_fence_in_the_middle_of_a_sync_stops_it(upheld: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the look, in front of the first rule: what was failed over to is its users'."""
+    add(upheld.source, acl(upheld.orders, "Read"))
+    write = WireTarget.append_each
+    meanwhile = [lambda: fence_flow(upheld.flow, upheld.runs.target, by="a test", because="failed over")]
+
+    async def behind_a_fence(self: WireTarget, topic: str, records: Records) -> list[int]:
+        while meanwhile:
+            in_a_thread(meanwhile.pop())
+        return await write(self, topic, records)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WireTarget, "append_each", behind_a_fence)
+        with pytest.raises(FlowFenced):
+            sync(upheld)
+    assert of_amy(upheld) == set() == of_amys(ledger(upheld))
+    with pytest.raises(FlowFenced):
+        sync(upheld, dry_run=True)
+    assert drift(upheld).acls.would_change
+    lift_fence(upheld.flow, upheld.runs.target, by="a test", because="back")
+    assert sync(upheld).created == (acl(f"{upheld.flow.source}.{upheld.orders}", "Read"),)
+    remove(upheld.source, acl(upheld.orders, "Read"))
+    sync(upheld)
+
+
+def test_a_rule_that_was_not_seen_is_not_forgotten_where_it_stands(
+    upheld: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers may answer what was true earlier; who removes asks the controller."""
+    add(upheld.source, acl(upheld.orders, "Read"))
+    sync(upheld)
+    remove(upheld.source, acl(upheld.orders, "Read"))
+
+    async def of_before(wire: Wire) -> frozenset[Acl]:
+        found = await topic_acls(wire)
+        assert found is not None
+        return frozenset(each for each in found if each.principal != "User:amy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("causeway.flows.upkeep.acls.topic_acls", of_before)
+        sync(upheld)
+    assert of_amy(upheld) == set() == of_amys(ledger(upheld))
+
+
+def test_a_cluster_that_goes_away_in_the_middle_is_said_in_one_line(
+    upheld: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(upheld.source, acl(upheld.orders, "Read"))
+
+    async def gone(self: WireTarget, topic: str, records: Records) -> list[int]:
+        raise Unreachable("nobody answers")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WireTarget, "append_each", gone)
+        with pytest.raises(ClusterUnreachable, match="nobody answers"):
+            sync(upheld)
+    remove(upheld.source, acl(upheld.orders, "Read"))
+    sync(upheld)
+
+
+def test_who_may_look_and_not_add_is_told_once_and_the_list_does_not_grow(upheld: Guarded) -> None:
+    add(upheld.source, acl(upheld.orders, "Read"), acl(upheld.clicks, "Read"))
+    alter = next(on_cluster(r) for r in upkeep_rights(upheld.flow, []) if r.operation is Operation.ALTER)
+    describe = replace(alter, operation=Operation.DESCRIBE)
+    upheld.give(describe)
+    with upheld.without(alter):
+        before = topic_ends(upheld.target)[FLOWS_TOPIC, 0]
+        done = sync(upheld)
+        assert topic_ends(upheld.target)[FLOWS_TOPIC, 0] == before
+    upheld.take(describe)
+    assert (done.created, len(done.refused)) == ((), 1)
+    assert f"User:{upheld.user} has no right to Alter" in str(done.refused[0])
+    assert len(sync(upheld).created) == 2
+    remove(upheld.source, acl(upheld.orders, "Read"), acl(upheld.clicks, "Read"))
+    sync(upheld)
+
+
+def test_a_user_with_a_certificate_is_not_shut_out(upheld: Guarded) -> None:
+    """Brokers are told who it is, and the target's rules tell who it may be."""
+    runs = InlineFlow(upheld.flow, upheld.runs.source, by_certificate(upheld.target, "nyc"))
+    every = (*upheld.rights, *upkeep_rights(upheld.flow, []))
+    rights = [lab_right(on_cluster(right)) for right in every if right.side == "target"]
+    for right in rights:
+        upheld.target.grant(PRINCIPAL, right)
+    denied = [acl(upheld.orders, "Write", "Deny", who=who) for who in (PRINCIPAL, "amy")]
+    add(upheld.source, *denied)
+    done = sync_flow(runs.flow, runs.source, runs.target, dry_run=False)
+    assert {each.principal for each in done.created} == {"User:amy"}
+    plan = done.drift.acls.plan
+    assert plan is not None
+    assert dict(plan.left_behind)[denied[0]].startswith(f"User:{PRINCIPAL} may be who mirrors the topic")
+    upheld.write_more()
+    assert not runs.run().leaves_something_out
+    remove(upheld.source, *denied)
+    sync(upheld)
+    for right in rights:
+        upheld.target.revoke(PRINCIPAL, right)
+
+
+def test_what_the_other_way_made_does_not_come_back(upheld: Guarded) -> None:
+    """Led back it would outlive the rule that it was made from: nobody could take that right away."""
+    flow = replace(upheld.flow, failback=f"back_of_{upheld.flow.name}")
+    source, target = named(upheld.source, flow.source), named(upheld.target, "nyc")
+    made, own = acl(upheld.orders, "Read"), acl(upheld.orders, "Describe")
+    add(upheld.source, made, own)
+    if (FLOWS_TOPIC, 0) not in topic_ends(upheld.source):
+        create_topic(upheld.source, FLOWS_TOPIC)
+    with open_target(source) as (network, there):
+        network.run(lambda: there.append_each(FLOWS_TOPIC, [acl_record(flow.failback, made)]))
+    done = sync_flow(flow, source, target, dry_run=False)
+    assert of_amys(done.created) == {acl(f"{flow.source}.{upheld.orders}", "Describe")}
+    remove(upheld.source, made, own)
+    sync(upheld)
+    assert of_amy(upheld) == set()
+
+
+def test_more_rules_than_a_request_holds_are_added_and_removed(upheld: Guarded) -> None:
+    many = [acl(upheld.orders, "Read", who=f"many-{number}") for number in range(1_200)]
+    add(upheld.source, *many)
+    until_known(upheld.source, len(many))
+    assert len(sync(upheld).created) == len(many)
+    assert {each.principal for each in ledger(upheld)} == {each.principal for each in many}
+    until_known(upheld.target, len(many))
+    assert sync(upheld).created == ()
+    remove(upheld.source, *many)
+    until_known(upheld.source, 0)
+    assert len(sync(upheld).removed) == len(many)
+    assert ledger(upheld) == frozenset()
+
+
+def until_known(cluster: LabCluster, count: int) -> None:
+    """An authorizer knows of a change a moment after it has been written."""
+    found = -1
+    with open_target(cluster.endpoint()) as (network, target):
+        while found != count:
+            acls = network.run(lambda: topic_acls(target.wire))
+            found = sum(each.principal.startswith("User:many-") for each in acls or ())
+
+
+def test_rules_of_a_topic_that_was_made_anew_are_somebodys(upheld: Guarded) -> None:
+    """On either side: none is added and none is removed until a person has said how to go on."""
+    name, alias = f"{upheld.orders}-anew", upheld.flow.source
+    runs = upheld.runs.over(upheld.orders, upheld.clicks, name)
+    runs.source, runs.target = named(upheld.source, alias), named(upheld.target, "nyc")
+    first, second, mine = acl(name, "Read"), acl(name, "Describe"), acl(f"{alias}.{name}", "Read")
+
+    def synced() -> dict[Acl, str]:
+        plan = sync_flow(runs.flow, runs.source, runs.target, dry_run=False).drift.acls.plan
+        assert plan is not None
+        return dict(plan.left_behind)
+
+    def made_anew(cluster: LabCluster, topic: str) -> None:
+        delete_topic(cluster, topic)
+        create_topic(cluster, topic)
+
+    create_topic(upheld.source, name)
+    runs.run()
+    made_anew(upheld.target, f"{alias}.{name}")
+    add(upheld.source, first)
+    assert synced()[first] == "it was made anew since the flow began with it"
+    assert of_amy(upheld) == set()
+    restart_topic(runs.flow, runs.source, runs.target, name, Reason(by="a test", because="made anew"))
+    runs.run()
+    assert first not in synced()
+    assert of_amy(upheld) == {mine}
+    made_anew(upheld.source, name)
+    remove(upheld.source, first)
+    add(upheld.source, second)
+    assert synced()[second] == f"{name} was made anew since the flow began with it"
+    assert of_amy(upheld) == {mine}
+    remove(upheld.source, second)
+    remove(upheld.target, mine)
+    sync(upheld)
 
 
 def in_a_thread(act: Callable[[], object]) -> None:

@@ -6,8 +6,9 @@ have none. Removing takes exact rules only, never a filter that could match more
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import groupby
 from typing import Any, Literal
 
 from confluent_kafka.admin import (
@@ -19,7 +20,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka.protocol.admin import DescribeAclsRequest
+from kafka.protocol.admin import DescribeAclsRequest, DescribeClusterRequest
 
 from causeway.brokers.error_map import mapped, mapped_error
 from causeway.brokers.probe import SILENT
@@ -32,6 +33,8 @@ from causeway.core.ports import Unreachable
 from causeway.core.rights import Operation
 
 _SECONDS = 30.0
+_RULES_IN_A_REQUEST = 1_000
+"""A controller takes 10,000 changes at once."""
 _WORDS = {op.value: op.word for op in Operation} | {AclOperation.ALL.value: "All"}
 _NUMBERS = {word: number for number, word in _WORDS.items()}
 _PATTERNS: Mapping[int, Literal["literal", "prefixed"]] = {
@@ -45,13 +48,29 @@ _PERMISSIONS: Mapping[int, Literal["Allow", "Deny"]] = {
 
 
 async def topic_acls(wire: Wire) -> frozenset[Acl] | None:
-    """All rules about topics; None: this cluster has no authorizer.
+    """All rules about topics that any broker knows; None: this cluster has no authorizer.
 
     Asked at wire level: librdkafka's answer to "you may not" and to "there is none" is an empty list, and a
-    sync would take away everything that it ever added.
+    sync would take away everything that it ever added. And of each broker: one that is cut off from its
+    controllers answers what was true earlier, and what one of them still grants isn't gone.
 
     :raises NotAuthorized: this user may not see them.
     """
+    found = [await _topic_acls_of(wire, node) for node in wire.nodes()]
+    known = [acls for acls in found if acls is not None]
+    return frozenset().union(*known) if len(known) == len(found) else None
+
+
+async def right_to_change_acls(wire: Wire) -> CausewayError | None:
+    """The one that is missing. Who may not even Describe the cluster is told no rights at all."""
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
+    answer = await wire.send(request, wire.any_node())
+    if Operation.ALTER in (answer.authorized_operations or ()):
+        return None
+    return wire.not_authorized(KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED, "", Operation.ALTER)
+
+
+async def _topic_acls_of(wire: Wire, node: int) -> frozenset[Acl] | None:
     request = DescribeAclsRequest(
         resource_type_filter=ResourceType.TOPIC.value,
         resource_name_filter=None,
@@ -62,7 +81,7 @@ async def topic_acls(wire: Wire) -> frozenset[Acl] | None:
         permission_type=AclPermissionType.ANY.value,
         min_version=1,
     )
-    answer = await wire.send(request, wire.any_node())
+    answer = await wire.send(request, node)
     if answer.error_code == KafkaErrorCode.SECURITY_DISABLED:
         return None
     if answer.error_code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -81,23 +100,36 @@ class AclChanges:
         with mapped(cluster=endpoint):
             self._client = AdminClient(dict(endpoint.settings), logger=SILENT)
 
-    def create(self, acls: Collection[Acl]) -> dict[Acl, CausewayError]:
-        """Those that the broker refused, with its reasons; one that is there already is as good as made."""
+    def create(self, acls: Iterable[Acl]) -> dict[Acl, CausewayError]:
+        """Those that the broker refused, with its reasons; one that is there already is as good as made.
+
+        In their order; what comes behind a refusal isn't asked for, and is refused like it.
+        """
+        return self._in_portions(acls, self._create)
+
+    def remove(self, acls: Iterable[Acl]) -> dict[Acl, CausewayError]:
+        """The same; one that is gone already is as good as removed."""
+        return self._in_portions(acls, self._remove)
+
+    def _create(self, acls: Sequence[Acl]) -> dict[Acl, CausewayError]:
         bindings = {_binding(acl): acl for acl in acls}
-        if not bindings:
-            return {}
         with mapped(cluster=self._endpoint, operation="Alter"):
             answers = self._client.create_acls(list(bindings), request_timeout=_SECONDS)
         return self._refusals({bindings[binding]: answer for binding, answer in answers.items()})
 
-    def remove(self, acls: Collection[Acl]) -> dict[Acl, CausewayError]:
-        """The same; one that is gone already is as good as removed."""
+    def _remove(self, acls: Sequence[Acl]) -> dict[Acl, CausewayError]:
         filters = {_exactly(acl): acl for acl in acls}
-        if not filters:
-            return {}
         with mapped(cluster=self._endpoint, operation="Alter"):
             answers = self._client.delete_acls(list(filters), request_timeout=_SECONDS)
         return self._refusals({filters[each]: answer for each, answer in answers.items()})
+
+    def _in_portions(
+        self, acls: Iterable[Acl], ask: Callable[[Sequence[Acl]], dict[Acl, CausewayError]]
+    ) -> dict[Acl, CausewayError]:
+        refused: dict[Acl, CausewayError] = {}
+        for portion in _portions(acls):
+            refused |= dict.fromkeys(portion, next(iter(refused.values()))) if refused else ask(portion)
+        return refused
 
     def _refusals(self, answers: Mapping[Acl, Future[Any]]) -> dict[Acl, CausewayError]:
         refused: dict[Acl, CausewayError] = {}
@@ -108,6 +140,14 @@ class AclChanges:
                     exc, cluster=self._endpoint, resource=acl.topic, operation="Alter"
                 )
         return refused
+
+
+def _portions(acls: Iterable[Acl]) -> Iterator[Sequence[Acl]]:
+    """None has rules of both kinds: where a denial isn't taken, what it denies isn't allowed."""
+    for _, alike in groupby(acls, key=lambda acl: acl.permission):
+        rules = list(alike)
+        for first in range(0, len(rules), _RULES_IN_A_REQUEST):
+            yield rules[first : first + _RULES_IN_A_REQUEST]
 
 
 def _acl(resource: Any, rule: Any) -> Acl | None:

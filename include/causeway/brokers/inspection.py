@@ -22,7 +22,6 @@ from causeway import __version__ as causeway_version
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.diagnosis.clusters import middle_reading
 from causeway.core.diagnosis.facts import BrokerFacts, ClockReading, ClusterView, Grant, TopicView
-from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import NotAuthorized
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
@@ -37,18 +36,6 @@ _METADATA_LOG = "__cluster_metadata"
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 
 
-def _user(endpoint: ClusterEndpoint) -> str:
-    """As brokers call it. Who comes with a certificate or a ticket is called by what that says."""
-    settings = endpoint.settings
-    name = settings.get("sasl.username")
-    if name is not None:
-        return name
-    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-    has_certificate = any(key.startswith(("ssl.keystore", "ssl.certificate")) for key in settings)
-    is_known = protocol == "PLAINTEXT" or (protocol == "SSL" and not has_certificate)
-    return "ANONYMOUS" if is_known else "<the flow's>"
-
-
 async def look_at_cluster(wire: Wire, nodes: Sequence[int]) -> ClusterView:
     """:raises Unreachable: one of its brokers doesn't answer."""
     apis = {node: await _ask_versions(wire, node) for node in nodes}
@@ -57,7 +44,7 @@ async def look_at_cluster(wire: Wire, nodes: Sequence[int]) -> ClusterView:
     return ClusterView(
         alias=wire.endpoint.alias,
         cluster_id=wire.cluster_id,
-        principal=f"User:{_user(wire.endpoint)}",
+        principal=wire.endpoint.principal or "User:<the flow's>",
         brokers=tuple(
             [
                 BrokerFacts(

@@ -106,11 +106,15 @@ class WireTarget(WireMapReader):
 
     async def append_many(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> int:
         """Records of partition 0, in order, without transaction; how many. Of an error some may be left."""
-        count = 0
+        return len(await self.append_each(topic, records))
+
+    async def append_each(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> list[int]:
+        """The same, with the offset of each."""
+        offsets: list[int] = []
         for batch in in_batches(records, _BATCH_BYTES):
-            await self._append(TopicPartition(topic, 0), batch)
-            count += len(batch)
-        return count
+            first = await self._append(TopicPartition(topic, 0), batch)
+            offsets += range(first, first + len(batch))
+        return offsets
 
     async def visible_records(self, tp: TopicPartition) -> AsyncIterator[Record]:
         """All that a `read_committed` reader sees now, in order."""

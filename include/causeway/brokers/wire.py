@@ -178,6 +178,10 @@ class Wire:
             raise Unreachable(f"no broker of {self.endpoint} can be reached")
         return node
 
+    def nodes(self) -> list[int]:
+        """All brokers that the cluster lists."""
+        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+
     def connection(self, node: int) -> Any:
         """The connection that requests to this node use now; whoever pins it sees it close."""
         try:

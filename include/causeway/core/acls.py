@@ -11,6 +11,11 @@ mirror's name. Beyond it:
 - what the mirror's own user may do on the source is no reader's right, and stays there;
 - a DENY that would shut out the mirror's own user stays behind, and is said: any of that user, and one
   that keeps everybody from writing. One that keeps everybody from reading crosses: it does so on the source.
+  A certificate, a ticket or a token says its name to brokers and not to us: then whoever may write the flows
+  topic of the target may be that user;
+- a mirror that isn't the flow's any more, or whose source was made anew, is held back: rules of its own name
+  are neither added nor removed;
+- a DENY comes before what is allowed, and goes after it: at no moment reads who shall not.
 """
 
 from __future__ import annotations
@@ -18,10 +23,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from causeway.core.flow import Flow
-from causeway.core.naming import PrefixNaming
+from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
 from causeway.core.rights import Operation
 
 ALL = "All"
@@ -61,10 +67,11 @@ class AclPlan:
     """What the target should have, has and lacks."""
 
     to_create: tuple[Acl, ...]
+    """What denies first."""
     to_remove: tuple[Acl, ...]
-    """Created by Causeway, and gone from the source."""
+    """Created by Causeway, and gone from the source. What denies last."""
     to_forget: tuple[Acl, ...]
-    """In the ledger only: somebody else removed them, and nobody wants them."""
+    """In the ledger only: not seen on the target, and nobody wants them."""
     in_place: int
     left_behind: tuple[tuple[Acl, str], ...]
     """Of the source, with the reason."""
@@ -77,47 +84,76 @@ def plan_acls(
     target: Collection[Acl],
     created: Collection[Acl],
     *,
-    mirrored_by: str,
+    mirrored_by: str | None,
+    read_by: str | None = None,
+    held_back: Mapping[str, str] = MappingProxyType({}),
 ) -> AclPlan:
     """`mirrors`: all that the flow has begun with, by source topic, also those whose source is gone: as
-    long as its ACLs stand, its readers keep theirs. `created`: the ledger. `mirrored_by`: the flow's user.
+    long as its ACLs stand, its readers keep theirs. `held_back`: those of them that aren't touched, and why.
+    `created`: the ledger. `mirrored_by`: the flow's user on the target, `read_by`: on the source;
+    None: not known here.
     """
-    names = sorted(mirrors)
-    wanted: set[Acl] = set()
-    left_behind: list[tuple[Acl, str]] = []
+    names, wanted, left_behind = sorted(mirrors), set[Acl](), list[tuple[Acl, str]]()
+    may_mirror = _writers(FLOWS_TOPIC, target) if mirrored_by is None else frozenset()
     for acl in sorted(source):
-        topics = acl.covered(names)
-        if not topics:
-            continue
-        crossing, why = _crossing(acl, mirrored_by)
-        if crossing is None:
-            left_behind.append((acl, why))
-        else:
+        covered = acl.covered(names)
+        topics = [topic for topic in covered if topic not in held_back]
+        crossing, why = _crossing(acl, mirrored_by, read_by, may_mirror)
+        if topics and crossing is not None:
             wanted |= _on_mirrors(flow, crossing, {topic: mirrors[topic] for topic in topics})
-    there, ours = set(target), set(created)
+        elif covered:
+            left_behind.append((acl, why or held_back[covered[0]]))
+    frozen = {mirrors[topic] for topic in held_back if topic in mirrors}
+    there = set(target)
+    ours = {acl for acl in created if acl.pattern != "literal" or acl.topic not in frozen}
     return AclPlan(
-        to_create=tuple(sorted(wanted - there)),
-        to_remove=tuple(sorted((ours - wanted) & there)),
+        to_create=tuple(sorted(wanted - there, key=_denials_first)),
+        to_remove=tuple(sorted((ours - wanted) & there, key=_denials_first, reverse=True)),
         to_forget=tuple(sorted(ours - wanted - there)),
         in_place=len(wanted & there),
         left_behind=tuple(left_behind),
     )
 
 
-def _crossing(acl: Acl, mirrored_by: str) -> tuple[Acl | None, str]:
+def _denials_first(acl: Acl) -> tuple[bool, Acl]:
+    return acl.permission != "Deny", acl
+
+
+def _writers(topic: str, acls: Iterable[Acl]) -> frozenset[str]:
+    """Whom these rules let write it. Each run writes the flows topic; whom no rule lets do that is a super
+    user, whom no rule shuts out either."""
+    writing = (ALL, Operation.WRITE.word)
+    return frozenset(
+        acl.principal
+        for acl in acls
+        if acl.permission == "Allow" and acl.operation in writing and acl.covered([topic])
+    )
+
+
+def _crossing(
+    acl: Acl, mirrored_by: str | None, read_by: str | None, may_mirror: Collection[str]
+) -> tuple[Acl | None, str]:
     """The rule as it goes over, still under the source's name; or why it doesn't."""
     if acl.permission == "Deny":
-        is_for_all = acl.principal == ANYBODY and acl.operation not in (ALL, *_READING)
-        if acl.principal == mirrored_by or is_for_all:
-            return None, f"it would shut out {mirrored_by}, who mirrors the topic"
-        return acl, ""
-    if acl.principal == mirrored_by:
+        why = _why_it_shuts_out(acl, mirrored_by, may_mirror)
+        return (None, why) if why else (acl, "")
+    if acl.principal in (mirrored_by, read_by):
         return None, "who mirrors the topic has rights of its own there"
     if acl.operation == ALL:
         return replace(acl, operation=Operation.READ.word), ""
     if acl.operation in _READING:
         return acl, ""
     return None, "nobody but the mirror may do that to a mirror"
+
+
+def _why_it_shuts_out(acl: Acl, mirrored_by: str | None, may_mirror: Collection[str]) -> str:
+    if acl.principal == ANYBODY and acl.operation in (ALL, *_READING):
+        return ""
+    if acl.principal in (ANYBODY, mirrored_by):
+        return f"it would shut out {mirrored_by or 'its own user'}, who mirrors the topic"
+    if acl.principal in may_mirror or ANYBODY in may_mirror:
+        return f"{acl.principal} may be who mirrors the topic: it may write {FLOWS_TOPIC}"
+    return ""
 
 
 def _on_mirrors(flow: Flow, acl: Acl, mirrors: Mapping[str, str]) -> set[Acl]:

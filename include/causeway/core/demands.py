@@ -22,6 +22,10 @@ _TOO_LARGE = {
     Code.MESSAGE_TOO_LARGE: "max.message.bytes",
     Code.RECORD_LIST_TOO_LARGE: "segment.bytes",
 }
+RAISED = frozenset(
+    {*_TOO_LARGE.values(), *(f"message.timestamp.{side}.max.ms" for side in ("after", "before"))}
+)
+"""Settings that `raise_limit` may raise."""
 _WHY = {
     Code.MESSAGE_TOO_LARGE: "too large",
     Code.RECORD_LIST_TOO_LARGE: "too large",

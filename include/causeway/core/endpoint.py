@@ -18,6 +18,9 @@ SECRET_KEYS = frozenset(
     }
 )
 
+_NAMED_BY_A_TICKET = frozenset({"GSSAPI", "OAUTHBEARER"})
+_CERTIFICATE_KEYS = ("ssl.keystore", "ssl.certificate")
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterEndpoint:
@@ -34,6 +37,17 @@ class ClusterEndpoint:
     def secrets(self) -> frozenset[str]:
         """The values that must not show up in a log, an argument or a page."""
         return frozenset(v for k, v in self.settings.items() if k in SECRET_KEYS and v)
+
+    @property
+    def principal(self) -> str | None:
+        """Who connects, as brokers call it; None: a certificate, a ticket or a token says it to them."""
+        protocol = self.settings.get("security.protocol", "PLAINTEXT").upper()
+        mechanism = self.settings.get("sasl.mechanism", self.settings.get("sasl.mechanisms", "")).upper()
+        if "sasl.username" in self.settings and mechanism not in _NAMED_BY_A_TICKET:
+            return f"User:{self.settings['sasl.username']}"
+        has_certificate = any(key.startswith(_CERTIFICATE_KEYS) for key in self.settings)
+        is_known = protocol == "PLAINTEXT" or (protocol == "SSL" and not has_certificate)
+        return "User:ANONYMOUS" if is_known else None
 
     def __str__(self) -> str:
         return f"{self.alias} ({self.bootstrap_servers})"

@@ -3,7 +3,8 @@
 MirrorMaker 2's rules: what was set on the source is set on the mirror; what is at its default on the source
 is the mirror's own again (`use.defaults.from: target`: an override is deleted), or gets the source's default
 (`source`); `config.properties.exclude` and what stands in the files of the source's brokers stay behind.
-Here only differences count: values that are equal need no request, whoever set them.
+Here only differences count: values that are equal need no request, whoever set them. And what the copy
+itself has raised on the mirror (`on_refused: raise_limit`) isn't lowered again: records are there for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from causeway.core.flow import Flow
+from causeway.core.demands import RAISED
+from causeway.core.flow import Flow, RefusedPolicy
 from causeway.core.pattern import compiled
 from causeway.core.topics import SettingSource, TopicSetting
 
@@ -70,16 +72,29 @@ def held_back(drifts: Iterable[SettingDrift], why: str) -> tuple[SettingDrift, .
 def _judge(flow: Flow, ours: TopicSetting, there: TopicSetting | None) -> tuple[Change, str]:
     if there is None:
         return "leave", f"the brokers of {flow.target} don't know it"
-    if any(compiled(pattern).matches(ours.name) for pattern in flow.config_properties_exclude):
-        return "leave", "config.properties.exclude names it"
-    if ours.is_read_only or there.is_read_only or there.is_sensitive:
-        return "leave", "it can't be set on a topic"
-    match ours.source:
-        case SettingSource.DEFAULT:
-            return _judge_default(flow, there)
-        case SettingSource.BROKER_FILE | SettingSource.OTHER:
-            return "leave", f"it comes from the files of {flow.source}'s brokers"
+    if why := _why_left(flow, ours, there):
+        return "leave", why
+    if ours.source is SettingSource.DEFAULT:
+        return _judge_default(flow, there)
     return "set", "it was set on the source"
+
+
+def _why_left(flow: Flow, ours: TopicSetting, there: TopicSetting) -> str:
+    if any(compiled(pattern).matches(ours.name) for pattern in flow.config_properties_exclude):
+        return "config.properties.exclude names it"
+    if ours.is_read_only or there.is_read_only or there.is_sensitive:
+        return "it can't be set on a topic"
+    if ours.source in (SettingSource.BROKER_FILE, SettingSource.OTHER):
+        return f"it comes from the files of {flow.source}'s brokers"
+    if flow.on_refused is RefusedPolicy.RAISE_LIMIT and _is_raised(ours, there):
+        return "on_refused: raise_limit may have raised it"
+    return ""
+
+
+def _is_raised(ours: TopicSetting, there: TopicSetting) -> bool:
+    if ours.name not in RAISED or there.source is not SettingSource.TOPIC:
+        return False
+    return ours.value is not None and there.value is not None and int(there.value) > int(ours.value)
 
 
 def _judge_default(flow: Flow, there: TopicSetting) -> tuple[Change, str]:

@@ -77,6 +77,12 @@ def test_the_mirrors_own_user_gets_nothing_by_a_sync() -> None:
     got = plan([acl(who="causeway")])
     assert got.to_create == ()
     assert got.left_behind[0][1] == "who mirrors the topic has rights of its own there"
+    on_source, denied = acl(who="reader"), acl(permission="Deny", who="reader")
+    got = plan_acls(
+        FLOW, MIRRORS, [on_source, denied], (), (), mirrored_by="User:causeway", read_by="User:reader"
+    )
+    assert [rule for rule, _ in got.left_behind] == [on_source], "nor by the name that it has on the source"
+    assert got.to_create == (replace(denied, topic="sf.orders"),)
 
 
 @pytest.mark.parametrize("operation", ["Read", "Describe", "All"])
@@ -120,6 +126,7 @@ def test_only_what_causeway_created_is_removed() -> None:
 def test_what_somebody_else_removed_is_made_again_or_forgotten() -> None:
     mine = acl("sf.orders")
     assert plan([acl()], [], [mine]).to_create == (mine,)
+    assert plan([acl()], [], [mine]).to_forget == ()
     assert plan([], [], [mine]).to_forget == (mine,)
 
 
@@ -132,3 +139,162 @@ def test_a_denial_is_not_lost_when_an_allowance_for_the_same_topic_goes() -> Non
 def test_two_rules_of_the_source_may_be_one_on_the_target() -> None:
     got = plan([acl(operation="All"), acl(operation="Read")])
     assert got.to_create == (acl("sf.orders"),)
+
+
+@pytest.mark.parametrize(
+    "principal",
+    [
+        "User:CN=amy,OU=data team,O=b",
+        "User:CN=O'Brien\\, amy,O=b",
+        "User:a:b",
+        "User:ümlaut",
+        "Group:sales",
+        "ServiceAccount:*",
+        "User:",
+    ],
+)
+def test_principals_of_any_kind_cross_letter_by_letter(principal: str) -> None:
+    ours = Acl("orders", "literal", principal, "10.0.0.7", "Read", "Deny")
+    assert created_from(ours) == (replace(ours, topic="sf.orders"),)
+
+
+def test_a_prefix_of_a_star_is_not_the_star() -> None:
+    """No topic begins like that; the rule about all topics is the literal one."""
+    got = plan([acl("*", pattern="prefixed"), acl("*a"), acl("orders*")])
+    assert (got.to_create, got.left_behind) == ((), ())
+
+
+def test_a_prefix_covers_what_begins_so_and_nothing_beside_it() -> None:
+    names = sorted(["order", "orders", "orders-eu", "orders.z", "orders_", "ordert", "Orders"])
+    assert list(acl("orders", pattern="prefixed").covered(names)) == [
+        "orders",
+        "orders-eu",
+        "orders.z",
+        "orders_",
+    ]
+    assert list(acl("", pattern="prefixed").covered(names)) == names
+    assert list(acl("zzz", pattern="prefixed").covered(names)) == []
+
+
+CERTIFIED = "User:CN=mirror,O=b"
+
+
+def denial(who: str, operation: str = "Read") -> Acl:
+    return Acl("orders", "literal", who, "*", operation, "Deny")
+
+
+def plan_without_a_name(source: Collection[Acl], target: Collection[Acl]) -> AclPlan:
+    return plan_acls(FLOW, MIRRORS, source, target, (), mirrored_by=None)
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        Acl("causeway-flows.internal", "literal", CERTIFIED, "*", "Write", "Allow"),
+        Acl("causeway", "prefixed", CERTIFIED, "*", "All", "Allow"),
+        Acl("*", "literal", CERTIFIED, "10.0.0.7", "Write", "Allow"),
+    ],
+)
+def test_a_user_whose_name_only_brokers_know_is_not_shut_out(grant: Acl) -> None:
+    """A certificate, a ticket, a token: it is one of those who may write the flows topic."""
+    got = plan_without_a_name([denial(CERTIFIED), denial("User:CN=bob")], [grant])
+    assert got.to_create == (replace(denial("User:CN=bob"), topic="sf.orders"),)
+    why = f"{CERTIFIED} may be who mirrors the topic: it may write causeway-flows.internal"
+    assert got.left_behind == ((denial(CERTIFIED), why),)
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        Acl("causeway-flows.internal", "literal", CERTIFIED, "*", "Read", "Allow"),
+        Acl("causeway-flows.internal", "literal", CERTIFIED, "*", "Write", "Deny"),
+        Acl("sf.", "prefixed", CERTIFIED, "*", "Write", "Allow"),
+    ],
+)
+def test_who_may_not_write_the_flows_topic_mirrors_nothing(grant: Acl) -> None:
+    assert plan_without_a_name([denial(CERTIFIED)], [grant]).left_behind == ()
+
+
+def test_where_the_name_is_known_nobody_else_is_taken_for_the_mirror() -> None:
+    writer = Acl("causeway-flows.internal", "literal", "User:bob", "*", "Write", "Allow")
+    got = plan([denial("User:bob")], [writer])
+    assert got.to_create == (replace(denial("User:bob"), topic="sf.orders"),)
+
+
+def test_where_everybody_may_write_the_flows_topic_anybody_may_be_the_mirror() -> None:
+    everybody = Acl("*", "literal", "User:*", "*", "Write", "Allow")
+    got = plan_without_a_name(
+        [denial("User:CN=bob"), denial("User:*"), denial("User:*", "Write")], [everybody]
+    )
+    assert got.to_create == (replace(denial("User:*"), topic="sf.orders"),)
+    assert [rule for rule, _ in got.left_behind] == [denial("User:*", "Write"), denial("User:CN=bob")]
+
+
+def test_a_mirror_that_is_held_back_gets_nothing_and_keeps_what_it_has() -> None:
+    mine = acl("sf.orders", who="bob")
+    got = plan_acls(
+        FLOW,
+        MIRRORS,
+        [acl("orders"), acl("trades")],
+        [mine],
+        [mine, acl("sf.trades", who="bob")],
+        mirrored_by="User:causeway",
+        held_back={"orders": "it was made anew"},
+    )
+    assert got.to_create == (acl("sf.trades"),)
+    assert (got.to_remove, got.to_forget) == ((), (acl("sf.trades", who="bob"),))
+    assert got.left_behind == ((acl("orders"), "it was made anew"),)
+
+
+def test_a_pattern_over_more_than_the_one_that_is_held_back_goes_with_the_sources() -> None:
+    mine = acl("sf.orders", pattern="prefixed")
+    got = plan_acls(FLOW, MIRRORS, [], [mine], [mine], mirrored_by="User:causeway", held_back={"orders": "."})
+    assert got.to_remove == (mine,)
+
+
+def test_a_pattern_is_written_for_the_mirrors_that_are_not_held_back() -> None:
+    flow = replace(FLOW, naming=IdentityNaming("sf"))
+    mine = acl("orders-eu")
+    got = plan_acls(
+        flow,
+        PLAIN,
+        [acl("orders", pattern="prefixed")],
+        [mine],
+        [mine],
+        mirrored_by="User:causeway",
+        held_back={"orders-eu": "it was made anew"},
+    )
+    assert (got.to_create, got.to_remove, got.left_behind) == ((acl("orders"),), (), ())
+
+
+def test_what_denies_comes_first_and_goes_last() -> None:
+    allow, deny = acl("*"), acl("trades", permission="Deny")
+    got = plan(
+        [allow, deny],
+        [acl("sf.orders", permission="Deny"), acl("sf.orders")],
+        [acl("sf.orders", permission="Deny"), acl("sf.orders")],
+    )
+    assert [each.permission for each in got.to_create] == ["Deny", "Allow"]
+    assert [each.permission for each in got.to_remove] == ["Allow", "Deny"]
+
+
+def test_what_is_there_for_another_reason_is_not_made_and_so_never_removed() -> None:
+    administrators = acl("sf.orders")
+    got = plan([acl("orders")], [administrators])
+    assert (got.to_create, got.in_place) == ((), 1)
+    assert plan([], [administrators]).to_remove == ()
+
+
+def test_thousands_of_rules_are_planned_at_once() -> None:
+    """Each is looked up, not compared with each other one: 20,000 rules on 5,000 topics."""
+    mirrors = {f"t{number}": f"t{number}" for number in range(5_000)}
+    rules = [acl(f"t{number % 5_000}", who=f"user{number}") for number in range(20_000)]
+    got = plan_acls(
+        replace(FLOW, naming=IdentityNaming("sf")),
+        mirrors,
+        rules,
+        rules[:10_000],
+        rules,
+        mirrored_by="User:x",
+    )
+    assert (len(got.to_create), got.in_place, got.to_remove) == (10_000, 10_000, ())

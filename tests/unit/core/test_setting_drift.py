@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway.config.model import DEFAULT_CONFIG_EXCLUDE
-from causeway.core.flow import Upkeep
+from causeway.core.flow import RefusedPolicy, Upkeep
 from causeway.core.setting_drift import diff_settings, held_back
 from causeway.core.topics import SettingSource, TopicSetting
 from tests.unit.core.test_flow_names import FLOW
@@ -122,3 +122,42 @@ def test_what_is_held_back_keeps_the_reason_that_it_had() -> None:
         ("leave", "config.properties.exclude names it"),
         ("leave", "because"),
     ]
+
+
+RAISED = [
+    "max.message.bytes",
+    "segment.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+]
+
+
+@pytest.mark.parametrize("name", RAISED)
+@pytest.mark.parametrize("source", [Source.TOPIC, Source.DEFAULT])
+def test_what_the_copy_has_raised_is_not_lowered_behind_it(name: str, source: Source) -> None:
+    """Or each run would be refused anew, and raise it anew."""
+    ours = setting("1000", source, name)
+
+    def judged(theirs: TopicSetting, policy: RefusedPolicy = RefusedPolicy.RAISE_LIMIT) -> str:
+        flow = replace(FLOW, on_refused=policy, upkeep=Upkeep(sync_settings=True))
+        return diff_settings(flow, "orders", "sf.orders", [ours], [theirs])[0].change
+
+    undone = "set" if source is Source.TOPIC else "delete"
+    assert judged(setting("20000", name=name)) == "leave"
+    assert judged(setting("999", name=name)) == undone, "that is no raise"
+    assert judged(setting("20000", name=name), RefusedPolicy.PARK) == undone
+    if source is Source.TOPIC:
+        assert judged(setting("20000", Source.DEFAULT, name)) == "set", "nobody raised it on this topic"
+
+
+def test_only_limits_are_raised() -> None:
+    flow = replace(FLOW, on_refused=RefusedPolicy.RAISE_LIMIT, upkeep=Upkeep(sync_settings=True))
+    (found,) = diff_settings(flow, "orders", "sf.orders", [setting("1000")], [setting("20000")])
+    assert found.change == "set"
+
+
+@pytest.mark.parametrize("value", ["a,b,c", "0:1,1:0", "", " x ", "two\nlines"])
+def test_values_are_compared_and_handed_on_letter_by_letter(value: str) -> None:
+    flow = replace(FLOW, upkeep=Upkeep(sync_settings=True))
+    (found,) = diff_settings(flow, "o", "sf.o", [setting(value)], [setting("a, b,c")])
+    assert (found.change, found.source_value) == ("set", value)

@@ -34,7 +34,8 @@ CHANGE = SettingDrift(
     why="it was set on the source",
 )
 DENIED = NotAuthorized("cluster nyc, topic sf.orders", rule="no right", remedy="grant it")
-MIRRORS = Mirrors(state=FlowState(), there={"orders": "sf.orders"}, held_back={})
+THERE = {"orders": "sf.orders"}
+MIRRORS = Mirrors(state=FlowState(), there=THERE, begun=THERE, held_back={})
 PLAN = AclPlan(to_create=(ADDED,), to_remove=(), to_forget=(), in_place=3, left_behind=((LEFT, "because"),))
 
 

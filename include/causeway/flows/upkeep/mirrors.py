@@ -1,22 +1,23 @@
 """Which mirrors a flow may keep up: those that it has begun with, and that are still the same topics.
 
 Names alone don't say whose a topic is. A topic that was there before, or was made anew since, is somebody's;
-its settings and ACLs aren't touched.
+its settings and ACLs aren't touched. Nor are a mirror's whose source was made anew: what was set for another
+topic could delete records here that are nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from causeway.brokers.wire import TopicMetadata
-from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
-from causeway.core.ports import Doubt, Unreachable
-from causeway.core.topics import MirroredTopic
 from causeway.flows.clusters import Clusters, refuse_one_cluster, refuse_other_clusters
-from causeway.flows.planning import survey_topics
+from causeway.flows.planning import Landscape, survey_topics
+
+_NO_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,42 +25,52 @@ class Mirrors:
     state: FlowState
     there: Mapping[str, str]
     """By source topic its mirror, of all that are there."""
+    begun: Mapping[str, str]
+    """Likewise, of all that the flow has begun with, also of what is gone or isn't mirrored any more."""
     held_back: Mapping[str, str]
     """By source topic why its mirror isn't touched; of the others it is kept up."""
 
 
 def see_mirrors(flow: Flow, clusters: Clusters) -> Mirrors:
-    """:raises ClusterTrouble: | :raises BadInput: the clusters are one, or not the flow's."""
+    """:raises Unreachable: | :raises BadInput: the clusters are one, or not the flow's."""
     refuse_one_cluster(flow, clusters)
-    try:
-        state = clusters.network.run(lambda: clusters.flow_state(flow))
-        refuse_other_clusters(flow, clusters, state)
-        landscape = clusters.network.run(lambda: survey_topics(flow, clusters.source, clusters.target, state))
-    except (Unreachable, Doubt) as trouble:
-        raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
+    state = clusters.network.run(lambda: clusters.flow_state(flow))
+    refuse_other_clusters(flow, clusters, state)
+    landscape = clusters.network.run(lambda: survey_topics(flow, clusters.source, clusters.target, state))
     there = {
         topic.source: topic.target
         for topic in landscape.topics.mirrored
         if topic.target in landscape.target and not landscape.target[topic.target].error
     }
-    held_back = {
-        topic.source: why
-        for topic in landscape.topics.mirrored
-        if topic.source in there and (why := _why_not(state, topic, landscape.target[topic.target]))
-    }
+    begun = _begun(flow, state)
     return Mirrors(
-        state=state,
-        held_back=held_back,
-        there=there,
+        state=state, there=there, begun=begun, held_back=_held_back(landscape, state, {**begun, **there})
     )
 
 
-def _why_not(state: FlowState, topic: MirroredTopic, there: TopicMetadata) -> str:
-    known = state.pairs.get(topic.target)
-    if known is None:
-        return "the flow hasn't begun with this topic"
-    if known.source_topic != topic.source:
-        return f"it is the mirror of {known.source_topic}"
-    if known.target_topic_id != there.topic_id:
-        return "it was made anew since the flow began with it"
-    return ""
+def _begun(flow: Flow, state: FlowState) -> dict[str, str]:
+    return {
+        pair.source_topic: mirror
+        for mirror, pair in state.pairs.items()
+        if flow.naming.covers(pair.source_topic) and flow.naming.target_topic(pair.source_topic) == mirror
+    }
+
+
+def _held_back(landscape: Landscape, state: FlowState, mirrors: Mapping[str, str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for source, mirror in mirrors.items():
+        known = state.pairs.get(mirror)
+        if known is None:
+            found[source] = "the flow hasn't begun with this topic"
+        elif known.source_topic != source:
+            found[source] = f"it is the mirror of {known.source_topic}"
+        elif _is_another(landscape.target.get(mirror), known.target_topic_id):
+            found[source] = "it was made anew since the flow began with it"
+        elif _is_another(landscape.source.get(source), known.source_topic_id):
+            found[source] = f"{source} was made anew since the flow began with it"
+    return found
+
+
+def _is_another(topic: TopicMetadata | None, known: UUID) -> bool:
+    """One that is gone, or that may not be seen, isn't another one."""
+    return topic is not None and topic.topic_id not in (known, _NO_ID)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.core.errors import CausewayError
+from causeway.core.errors import BadInput, CausewayError
 from causeway.core.flow import Flow
 from causeway.core.setting_drift import SettingDrift, diff_settings, held_back
 from causeway.core.topics import TopicSetting
 from causeway.flows.upkeep.mirrors import Mirrors
 
 SWITCHED_OFF = "sync.topic.configs.enabled is false"
-_TOPICS_IN_A_REQUEST = 500
+_TOPICS_IN_A_REQUEST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +50,48 @@ def look_at_settings(
 
 def apply_settings(
     changes: Iterable[SettingDrift], target: ClusterAdmin, *, dry_run: bool
-) -> dict[str, CausewayError]:
-    """What the broker refused, by mirror; a dry run lets it judge, and changes nothing."""
-    by_mirror: dict[str, dict[str, str | None]] = {}
+) -> dict[SettingDrift, CausewayError]:
+    """What the broker refused, with its reasons; a dry run lets it judge, and changes nothing.
+
+    Of one topic the broker takes all or nothing. So of a topic that it refuses each setting is asked for by
+    itself: one value that can't be had there holds no other one back.
+    """
+    by_mirror: dict[str, list[SettingDrift]] = {}
     for drift in changes:
-        value = None if drift.change == "delete" else drift.source_value
-        by_mirror.setdefault(drift.mirror, {})[drift.setting] = value
-    return target.alter_settings(by_mirror, validate_only=dry_run)
+        by_mirror.setdefault(drift.mirror, []).append(drift)
+    refused: dict[SettingDrift, CausewayError] = {}
+    for portion in _portions(sorted(by_mirror)):
+        wanted = {mirror: _values(by_mirror[mirror]) for mirror in portion}
+        for mirror, error in target.alter_settings(wanted, validate_only=dry_run).items():
+            refused |= _one_by_one(by_mirror[mirror], error, target, dry_run=dry_run)
+    return refused
+
+
+def _one_by_one(
+    changes: list[SettingDrift], error: CausewayError, target: ClusterAdmin, *, dry_run: bool
+) -> dict[SettingDrift, CausewayError]:
+    """Of one mirror, which refused them together; a missing right would be missing again."""
+    if len(changes) == 1 or not isinstance(error, BadInput):
+        return dict.fromkeys(changes, error)
+    asked = {each: {each.mirror: _values([each])} for each in changes}
+    answers = {each: target.alter_settings(wish, validate_only=dry_run) for each, wish in asked.items()}
+    return {each: answer[each.mirror] for each, answer in answers.items() if answer}
+
+
+def _values(changes: Iterable[SettingDrift]) -> dict[str, str | None]:
+    return {each.setting: None if each.change == "delete" else each.source_value for each in changes}
 
 
 def _settings(
     admin: ClusterAdmin, topics: Collection[str]
 ) -> dict[str, tuple[TopicSetting, ...] | CausewayError]:
-    """In portions: with its defaults a topic has some forty settings."""
-    names = sorted(topics)
     found: dict[str, tuple[TopicSetting, ...] | CausewayError] = {}
-    for first in range(0, len(names), _TOPICS_IN_A_REQUEST):
-        found |= admin.topic_settings(names[first : first + _TOPICS_IN_A_REQUEST], with_defaults=True)
+    for portion in _portions(sorted(topics)):
+        found |= admin.topic_settings(portion, with_defaults=True)
     return found
+
+
+def _portions(topics: list[str]) -> Iterator[list[str]]:
+    """With its defaults a topic has some forty settings, and a controller takes 10,000 changes at once."""
+    for first in range(0, len(topics), _TOPICS_IN_A_REQUEST):
+        yield topics[first : first + _TOPICS_IN_A_REQUEST]

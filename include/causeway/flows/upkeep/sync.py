@@ -6,12 +6,15 @@ begun with, and on no flow that is fenced: what was failed over to belongs to it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from causeway.core.acls import Acl
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import CausewayError
+from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.core.flow import Flow
+from causeway.core.ports import Doubt, Unreachable
 from causeway.core.setting_drift import SettingDrift
 from causeway.flows.clusters import Clusters, admins, open_clusters
 from causeway.flows.ownership import refuse_fenced
@@ -48,7 +51,7 @@ class Synced:
 
 def look_at_drift(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -> Drift:
     """:raises CausewayError: a cluster can't be used; what can't be seen of a topic is in the drift."""
-    with open_clusters(source, target) as clusters:
+    with _opened(flow, source, target) as clusters:
         return _drift(flow, clusters)
 
 
@@ -57,9 +60,9 @@ def sync_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, *, d
 
     :raises CausewayError: a cluster can't be used; refusals of single topics are in the result.
     """
-    with open_clusters(source, target) as clusters:
+    with _opened(flow, source, target) as clusters:
         drift = _drift(flow, clusters)
-        refuse_fenced(flow.name, drift.mirrors.state)
+        refuse_fenced(flow.name, clusters.network.run(lambda: clusters.flow_state(flow)))
         _, target_admin = admins(source, target)
         not_set = apply_settings(drift.settings.changes, target_admin, dry_run=dry_run)
         plan = drift.acls.plan
@@ -68,12 +71,21 @@ def sync_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, *, d
             not_done = apply_acls(flow, clusters, plan, drift.mirrors.state.acls)
         return Synced(
             drift=drift,
-            settings=tuple(each for each in drift.settings.changes if each.mirror not in not_set),
+            settings=tuple(each for each in drift.settings.changes if each not in not_set),
             created=tuple(acl for acl in plan.to_create if acl not in not_done) if plan else (),
             removed=tuple(acl for acl in plan.to_remove if acl not in not_done) if plan else (),
-            refused=(*not_set.values(), *not_done.values()),
+            refused=tuple(dict.fromkeys((*not_set.values(), *not_done.values()))),
             is_dry_run=dry_run,
         )
+
+
+@contextmanager
+def _opened(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[Clusters]:
+    try:
+        with open_clusters(source, target) as clusters:
+            yield clusters
+    except (Unreachable, Doubt) as trouble:
+        raise ClusterUnreachable(f"flow {flow.name}", rule=str(trouble), remedy="try again") from trouble
 
 
 def _drift(flow: Flow, clusters: Clusters) -> Drift:
@@ -82,5 +94,5 @@ def _drift(flow: Flow, clusters: Clusters) -> Drift:
     return Drift(
         mirrors=mirrors,
         settings=look_at_settings(flow, mirrors, *admins(source, target)),
-        acls=look_at_acls(flow, mirrors.state, clusters),
+        acls=look_at_acls(flow, mirrors, clusters),
     )
