@@ -116,6 +116,15 @@ def test_a_writer_an_open_transaction_and_a_reader_are_refused_by_name(alive: Fa
     assert (alive.fence(), held(alive)) == (None, NOWHERE)
 
 
+def test_a_group_that_appears_behind_the_question_is_nobodys_yes(alive: FailoverStage) -> None:
+    def meanwhile(_sheet: Sheet) -> None:
+        alive.commit("latecomer", {0: 3})
+
+    with pytest.raises(StalePlan, match="other groups than those of the sheet"):
+        alive.fail_over(planned(alive), consent=meanwhile)
+    assert (alive.fence(), alive.journal()) == (None, [])
+
+
 def test_what_stands_still_is_refused_with_its_lag(alive: FailoverStage) -> None:
     delete_records(alive.source, alive.stem, RECORDS + 3)
     with pytest.raises(BadInput, match=f"{alive.stem}-0 .lag .*1 partitions parked"):
