@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from causeway.brokers.wire import GROUP, Wire
+from causeway.core.errors import CausewayError
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Refused, Unreachable
+from causeway.core.rights import Operation
 
 T = TypeVar("T")
 Offsets = dict[TopicPartition, Committed]
@@ -102,6 +104,24 @@ class ConsumerGroups:
         return await self._in_turns(
             wanted, requests, lambda answers: dict(zip(asked, map(_codes, answers), strict=True))
         )
+
+    async def operations(self, groups: Iterable[str]) -> dict[str, frozenset[int] | Refused | None]:
+        """What this user may do with each, there or not; None: not known."""
+        return await self._in_turns(
+            groups,
+            lambda names: [_describe_request(names)],
+            lambda answers: {group.group_id: _operations(group) for group in answers[0].groups},
+        )
+
+    def denied(self, group: str, answer: object, operation: Operation) -> CausewayError | None:
+        """What an answer means that is a refusal for want of a right, with its grant; None: it is another."""
+        if isinstance(answer, Refused) and answer.code == Code.GROUP_AUTHORIZATION_FAILED:
+            return self._wire.not_authorized(answer.code, group, operation)
+        codes = answer if isinstance(answer, dict) else {}
+        if Code.GROUP_AUTHORIZATION_FAILED in codes.values():
+            return self._wire.not_authorized(int(Code.GROUP_AUTHORIZATION_FAILED), group, operation)
+        hidden = (tp.topic for tp, code in codes.items() if code == Code.TOPIC_AUTHORIZATION_FAILED)
+        return next((self._wire.lacks_right(topic, Operation.READ) for topic in hidden), None)
 
     async def _in_turns(
         self,
@@ -189,6 +209,19 @@ def _offsets(group: Any) -> Offsets | Refused:
                 at = TopicPartition(topic.name, part.partition_index)
                 found[at] = Committed(part.committed_offset, part.metadata or "")
     return found
+
+
+def _describe_request(groups: Sequence[str]) -> DescribeGroupsRequest:
+    """Not of a later version: those have an error for a group that isn't there."""
+    return DescribeGroupsRequest(
+        groups=list(groups), include_authorized_operations=True, min_version=3, max_version=5
+    )
+
+
+def _operations(group: Any) -> frozenset[int] | Refused | None:
+    if group.error_code:
+        return Refused(group.error_code)
+    return None if group.authorized_operations is None else frozenset(group.authorized_operations)
 
 
 def _commit_request(group: str, offsets: Offsets) -> OffsetCommitRequest:

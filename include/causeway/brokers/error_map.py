@@ -15,7 +15,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NoReturn
 
@@ -35,7 +35,7 @@ from causeway.core.errors import (
     UnknownName,
 )
 from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
-from causeway.core.rights import Resource, grant_command
+from causeway.core.rights import NeededRight, Resource, grant_command
 
 
 class LibrdkafkaCode(IntEnum):
@@ -189,6 +189,12 @@ def error_of_code(
     return _from_code(code, text or error_name(code), _place(cluster, resource, operation))
 
 
+def error_of_right(right: NeededRight, *, cluster: ClusterEndpoint) -> CausewayError:
+    """What a broker's refusal would mean, of a right that was asked for beforehand."""
+    code = next(code for code, resource in _ACL_RESOURCE.items() if resource == right.resource)
+    return _lacking(_place(cluster, right.name, right.operation.word), code, is_prefix=right.is_prefix)
+
+
 def error_of_event(error: KafkaError, *, cluster: ClusterEndpoint | str) -> CausewayError:
     """What an error that librdkafka reports outside of any call (its `error_cb`) means."""
     return _from_librdkafka(error, _place(cluster, "", ""))
@@ -227,15 +233,19 @@ def _from_code(code: int, text: str, place: _Place) -> CausewayError:
 
 
 def _not_authorized(code: KafkaErrorCode, place: _Place) -> NotAuthorized:
+    lane = _LANE_ID.fullmatch(place.resource) if _ACL_RESOURCE[code] == "transactional-id" else None
+    if lane:  # granting one lane would only lead to the next one's refusal
+        place = replace(place, resource=lane["prefix"])
+    return _lacking(place, code, is_prefix=bool(lane))
+
+
+def _lacking(place: _Place, code: KafkaErrorCode, *, is_prefix: bool) -> NotAuthorized:
     resource = _ACL_RESOURCE[code]
     operation, name = place.operation or "<operation>", place.resource or "<name>"
-    lane = _LANE_ID.fullmatch(name) if resource == "transactional-id" else None
-    if lane:  # granting one lane would only lead to the next one's refusal
-        name = lane["prefix"]
     return NotAuthorized(
         f"cluster {place.cluster}" + ("" if resource == "cluster" else f", {resource} {name}"),
         rule=f"{place.principal} has no right to {operation} ({code.name})",
-        remedy=grant_command(place.principal, operation, resource, name, is_prefix=bool(lane)),
+        remedy=grant_command(place.principal, operation, resource, name, is_prefix=is_prefix),
     )
 
 

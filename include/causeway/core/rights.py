@@ -1,4 +1,5 @@
 """The rights that a flow needs on its two clusters, and the command that grants each: the one list of them.
+`core/failover/rights.py` has those of failover, drill and failback.
 
 Kafka's own words (`kafka-acls.sh`): an operation on a resource whose name is literal or a prefix. Read and
 Write imply Describe; that is why Describe isn't in the list. docs/rights.md shows it for people.
@@ -101,7 +102,7 @@ def group_rights(flow: Flow, groups: FlowGroups, names: Iterable[str]) -> tuple[
     topics = [
         _on_target("topic", topic, operation, why)
         for is_on, topic, what in uses
-        if is_on and not _is_covered(flow, topic)
+        if is_on and not is_covered(flow, topic)
         for operation, why in (
             (Operation.CREATE, f"make the topic of {what}"),
             (Operation.WRITE, f"write {what}"),
@@ -124,7 +125,7 @@ def group_rights(flow: Flow, groups: FlowGroups, names: Iterable[str]) -> tuple[
     return (*on_source, *topics, *on_target)
 
 
-def _is_covered(flow: Flow, topic: str) -> bool:
+def is_covered(flow: Flow, topic: str) -> bool:
     """By the rights on the mirrors' common prefix."""
     return isinstance(flow.naming, PrefixNaming) and topic.startswith(flow.naming.target_topic(""))
 

@@ -51,7 +51,9 @@ def look_at_failback(flow: str, flows_file: str, params: Mapping[str, Any]) -> d
     """The price, in the log and for whoever approves."""
     with failing_as_airflow_does():
         ways, selection = _opened(flow, flows_file)
-        plan, text = _look_home(ways, selection) if params["step"] == HOME else _look_back(ways, params)
+        plan, text = (
+            _look_home(ways, selection, params) if params["step"] == HOME else _look_back(ways, params)
+        )
     fenced = text[:_MOST_CHARACTERS].replace("```", "'''")  # a name from a broker may hold anything
     return {"plan": plan, "body": f"```\n{fenced}\n```"}
 
@@ -82,7 +84,7 @@ def _look_back(ways: Ways, params: Mapping[str, Any]) -> tuple[str, str]:
     from causeway.entrypoints.failback_text import plan_text
     from causeway.flows.failback.back import look_before_failback
 
-    plan = look_before_failback(ways, Way(params["step"]))
+    plan = look_before_failback(ways, Way(params["step"]), for_real=not params["dry_run"])
     text = plan_text(plan)
     _tell(text)
     if plan.rebuild is not None and not params["dry_run"]:
@@ -90,13 +92,20 @@ def _look_back(ways: Ways, params: Mapping[str, Any]) -> tuple[str, str]:
     return plan.hash, text
 
 
-def _look_home(ways: Ways, selection: FlowGroups) -> tuple[str, str]:
+def _look_home(ways: Ways, selection: FlowGroups, params: Mapping[str, Any]) -> tuple[str, str]:
     from causeway.entrypoints.failover_text import sheet_text
     from causeway.flows.failback.home import home_wish
     from causeway.flows.failover.apply import look_before_failover
 
-    wish = home_wish(ways.reverse)
-    sheet = look_before_failover(ways.reverse, ways.new, ways.old, wish, selection, home_of=ways.forward)
+    sheet = look_before_failover(
+        ways.reverse,
+        ways.new,
+        ways.old,
+        home_wish(ways.reverse),
+        selection,
+        home_of=ways.forward,
+        for_real=not params["dry_run"],
+    )
     text = sheet_text(sheet)
     _tell(text)
     return sheet.plan.agreement, text

@@ -68,7 +68,8 @@ def plan_failover(flow: str, flows_file: str, params: Mapping[str, Any]) -> Fact
             what = "was done already: nothing to do" if is_done else f"was begun by {earlier.by}: it goes on"
             log.info("%s: failover %s %s", flow, earlier.run, what)
             return {"plan": earlier.agreement, "earlier": earlier.run, "is_done": is_done}
-        sheet = look_before_failover(on.flow, on.source, on.target, wish, on.selection, is_priced=False)
+        ends, for_real = (on.source, on.target), not params["dry_run"]
+        sheet = look_before_failover(on.flow, *ends, wish, on.selection, is_priced=False, for_real=for_real)
     _say(moves_text(sheet))
     return {"plan": sheet.plan.agreement, "earlier": "", "is_done": False}
 

@@ -17,7 +17,7 @@ from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.rights import Operation
+from causeway.core.rights import Operation, Side
 
 
 @dataclass(slots=True)
@@ -30,6 +30,10 @@ class Clusters:
 
     def __post_init__(self) -> None:
         self.at_source = WireTarget(self.source.wire)
+
+    @property
+    def wires(self) -> dict[Side, Wire]:
+        return {"source": self.source.wire, "target": self.target.wire}
 
     async def connect(self) -> None:
         await self.source.wire.connect()

@@ -57,22 +57,24 @@ def set_password(endpoint: ClusterEndpoint, user: str, password: str) -> None:
         answer.result(_ANSWER_SECONDS)
 
 
-def grant(endpoint: ClusterEndpoint, user: str, right: Right) -> None:
-    """Back when the broker's authorizer knows it, which is a moment after it has been written."""
+def grant(endpoint: ClusterEndpoint, user: str, *rights: Right) -> None:
+    """Back when the broker's authorizer knows them, which is a moment after they have been written."""
     client = admin_client(endpoint)
-    binding = AclBinding(*_pattern(right), *_rule(user, right))
-    for answer in client.create_acls([binding]).values():
+    bindings = [AclBinding(*_pattern(right), *_rule(user, right)) for right in dict.fromkeys(rights)]
+    for answer in client.create_acls(bindings).values():
         answer.result(_ANSWER_SECONDS)
-    _wait_until(client, user, right, present=True)
+    for right in rights:
+        _wait_until(client, user, right, present=True)
 
 
-def revoke(endpoint: ClusterEndpoint, user: str, right: Right) -> None:
-    """:raises LabTrouble: the user doesn't have this right, so taking it away proves nothing."""
+def revoke(endpoint: ClusterEndpoint, user: str, *rights: Right) -> None:
+    """:raises LabTrouble: the user doesn't have one of them, so taking it away proves nothing."""
     client = admin_client(endpoint)
-    for answer in client.delete_acls([_filter(user, right)]).values():
+    for answer in client.delete_acls([_filter(user, right) for right in rights]).values():
         if not answer.result(_ANSWER_SECONDS):
-            raise LabTrouble(f"user {user}", value=right, rule="has no such right to take away")
-    _wait_until(client, user, right, present=False)
+            raise LabTrouble(f"user {user}", value=rights, rule="has no such right to take away")
+    for right in rights:
+        _wait_until(client, user, right, present=False)
 
 
 def _pattern(right: Right) -> tuple[ResourceType, str, ResourcePatternType]:

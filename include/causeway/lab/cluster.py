@@ -185,11 +185,11 @@ class LabCluster:
         self._save(replace(self._record, passwords=self._record.passwords | {user: password}))
         return password
 
-    def grant(self, user: str, right: access.Right) -> None:
-        access.grant(self.endpoint(), user, right)
+    def grant(self, user: str, *rights: access.Right) -> None:
+        access.grant(self.endpoint(), user, *rights)
 
-    def revoke(self, user: str, right: access.Right) -> None:
-        access.revoke(self.endpoint(), user, right)
+    def revoke(self, user: str, *rights: access.Right) -> None:
+        access.revoke(self.endpoint(), user, *rights)
 
     # Inside
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
 
 import kafka.errors as kafka_python
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from causeway.brokers.error_map import LibrdkafkaCode, error_of_code, mapped, mapped_error
+from causeway.brokers.error_map import LibrdkafkaCode, error_of_code, error_of_right, mapped, mapped_error
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import (
     AuthenticationFailed,
@@ -23,6 +24,7 @@ from causeway.core.errors import (
     UnknownName,
 )
 from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
+from causeway.core.rights import NeededRight, Operation
 
 ENDPOINT = ClusterEndpoint(
     "sf",
@@ -93,6 +95,17 @@ def test_a_missing_right_is_answered_with_the_exact_grant(code: int, grant: str)
     ):
         assert type(error) is NotAuthorized
         assert error.remedy == grant
+
+
+def test_a_right_that_was_asked_for_is_missed_in_the_words_of_a_refusal() -> None:
+    right = NeededRight(side="source", resource="topic", name="orders", operation=Operation.READ, why="")
+    asked, refused = (
+        error_of_right(right, cluster=ENDPOINT),
+        error_of_code(29, cluster=ENDPOINT, resource="orders", operation="Read"),
+    )
+    assert (type(asked), str(asked)) == (type(refused), str(refused))
+    clones = replace(right, resource="group", name="causeway.drill.x/", is_prefix=True)
+    assert error_of_right(clones, cluster=ENDPOINT).remedy == clones.command("User:mirror")
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,8 @@ MEANT_FOR_OWN = frozenset({Operation.CREATE, Operation.WRITE, Operation.READ})
 
 def meant_for_mirrors(flow: Flow) -> frozenset[Operation]:
     meant = {Operation.CREATE, Operation.WRITE, Operation.READ, Operation.ALTER}
+    if flow.failback_of:  # a rebuild empties them
+        meant |= {Operation.DELETE, Operation.ALTER_CONFIGS}
     return frozenset(meant | {Operation.ALTER_CONFIGS} if flow.upkeep.sync_settings else meant)
 
 

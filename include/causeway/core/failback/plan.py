@@ -24,6 +24,7 @@ from causeway.core.instants import rfc3339
 
 _HASH_CHARACTERS = 16
 _EXPORT = ".diverged."
+_MOMENT_CHARACTERS = len("20261118T040300Z")
 
 
 class Way(StrEnum):
@@ -116,7 +117,12 @@ class FailbackPlan:
 def export_topic(topic: str, begun_ms: int) -> str:
     """Where the divergent tail of a topic goes: the same name in every try of one failback."""
     moment = datetime.fromtimestamp(begun_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{topic[: 249 - len(_EXPORT) - len(moment)]}{_EXPORT}{moment}"
+    return f"{export_prefix(topic)}{moment}"
+
+
+def export_prefix(topic: str) -> str:
+    """What the names of all exports of a topic begin with; Kafka takes no longer ones than 249."""
+    return f"{topic[: 249 - len(_EXPORT) - _MOMENT_CHARACTERS]}{_EXPORT}"
 
 
 def _cut_dict(cut: Cut, *, parted: bool) -> dict[str, object]:

@@ -21,6 +21,7 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.diagnosis.brokers import judge_brokers, judge_source_factors
 from causeway.core.diagnosis.clusters import CHECK_IDENTITY, judge_both_clocks, judge_clock, judge_identity
 from causeway.core.diagnosis.facts import ClusterView
+from causeway.core.diagnosis.failover import judge_failover
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
 from causeway.core.diagnosis.groups import judge_groups
 from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
@@ -63,6 +64,7 @@ from causeway.core.rights import (
 )
 from causeway.core.takeover import MirrorMakerPlaces
 from causeway.flows.clusters import Clusters
+from causeway.flows.doctor.failover import lacking_for_failover
 from causeway.flows.doctor.groups import look_at_groups
 from causeway.flows.doctor.look import (
     SettingsSeen,
@@ -76,8 +78,8 @@ from causeway.flows.doctor.look import (
     state_of,
 )
 from causeway.flows.doctor.scratch import rehearse
+from causeway.flows.lacking import lacking_rights
 from causeway.flows.look import look
-from causeway.flows.takeover.rights import lacking_rights
 
 Say = Callable[[str], None]
 _NO_REHEARSAL_AFTER = {"connection", CHECK_IDENTITY, CHECK_VERSIONS}
@@ -175,6 +177,7 @@ class _Examination:
         self._judge_rights(clusters, seen)
         self._judge_settings(clusters, seen)
         self._judge_groups(clusters)
+        self._judge_failover(clusters, seen)
         self._judge_takeover(clusters, state or FlowState())
         self._judge_parked(clusters)
 
@@ -196,6 +199,12 @@ class _Examination:
         facts = self._network.run(lambda: look_at_groups(self._flow, groups, clusters, admin))
         self.found += judge_groups(self._flow, groups, facts, self._views)
 
+    def _judge_failover(self, clusters: Clusters, seen: TopicsSeen) -> None:
+        flow, groups = self._flow, self._groups
+        if groups is not None:
+            lacking = self._network.run(lambda: lacking_for_failover(flow, groups, clusters, seen.mirrors))
+            self.found += judge_failover(lacking, self._views)
+
     def _judge_takeover(self, clusters: Clusters, state: FlowState) -> None:
         """Where one is to come, or has been."""
         flow, places = self._flow, self._mirror_maker
@@ -203,8 +212,7 @@ class _Examination:
         if is_done and not any(each.how == "import-mm2" for each in state.set_by_hand.values()):
             return
         needed = [inherited_right(flow)] if places is None else takeover_rights(flow, places)
-        admin = ClusterAdmin(self._wires["target"].endpoint)
-        lacking = self._network.run(lambda: lacking_rights(flow, needed, clusters, admin))
+        lacking = self._network.run(lambda: lacking_rights(needed, clusters.wires))
         self.found += judge_takeover(lacking, self._views, is_done=is_done)
 
     def _judge_rights(self, clusters: Clusters, seen: TopicsSeen) -> None:

@@ -26,6 +26,7 @@ from causeway.flows.failback.logbook import Ways, begin_run, newest_failback, to
 from causeway.flows.failback.parting import Pairing, look_where_they_parted
 from causeway.flows.failback.pricing import price_rebuild
 from causeway.flows.failback.rebuild import beginnings_anew, empty_old, turned_pair
+from causeway.flows.failback.rights import refuse_without_rights
 from causeway.flows.failover.sides import told_if_interrupted
 from causeway.flows.fence import write_and_claim
 from causeway.flows.internal_topics import create_internal_topics
@@ -53,12 +54,15 @@ class FailedBack:
     """None: this try went on with what an earlier one had begun, or found all done."""
 
 
-def look_before_failback(ways: Ways, way: Way) -> FailbackPlan:
-    """Where they parted, and the price. Nothing is written."""
+def look_before_failback(ways: Ways, way: Way, *, for_real: bool = False) -> FailbackPlan:
+    """Where they parted, and the price. Nothing is written. `for_real`: its rights are asked for, too."""
     _refuse_open(ways)
     with at_both_clusters(ways.reverse, ways.new, ways.old, _what(ways)) as (clusters, _):
         pairing = Pairing(ways.forward, ways.reverse, clusters)
-        return clusters.network.run(lambda: look(pairing, way))
+        plan = clusters.network.run(lambda: look(pairing, way))
+        if for_real:
+            clusters.network.run(lambda: refuse_without_rights(pairing, plan))
+        return plan
 
 
 async def look(pairing: Pairing, way: Way) -> FailbackPlan:
@@ -67,7 +71,9 @@ async def look(pairing: Pairing, way: Way) -> FailbackPlan:
 
 
 def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
-    """:raises StalePlan: something moved between plan and fence; nothing was done."""
+    """:raises StalePlan: something moved between plan and fence; nothing was done.
+    :raises NotAuthorized: a right is missing; nobody was asked for a yes.
+    """
     stood, _ = newest_failback(ways)
     run, plan = _earlier(stood, ways, way), None
     if run is None:
@@ -80,6 +86,7 @@ def fail_back(ways: Ways, way: Way, operator: Operator) -> FailedBack:
             return FailedBack(run=run, was_done=True)
         if run is None:
             found = plan = clusters.network.run(lambda: look(pairing, way))
+            clusters.network.run(lambda: refuse_without_rights(pairing, found))
             _agree(found, operator)
             _refuse_begun_meanwhile(ways, stood)
             facts = {"accepts_loss": True} if operator.accepts_loss else {}

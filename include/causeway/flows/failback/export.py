@@ -13,7 +13,7 @@ from uuid import UUID
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.log_reader import READ_UNCOMMITTED
-from causeway.core.errors import ProtocolFault, UnfitTarget
+from causeway.core.errors import NotAuthorized, ProtocolFault, UnfitTarget
 from causeway.core.failback.plan import Cut, FailbackPlan, export_topic
 from causeway.core.identity import TopicPartition
 from causeway.core.quarantine import CLUSTER, OFFSET, PARTITION, TOPIC, TOPIC_ID, new_quarantine_topic
@@ -82,7 +82,9 @@ def _make_topics(pairing: Pairing, cuts: Iterable[Cut], begun_ms: int) -> None:
     ]
     admin = ClusterAdmin(pairing.new.wire.endpoint)
     for topic, why in admin.create_topics(plans).items():
-        raise UnfitTarget(f"export {topic}", rule=str(why), remedy="grant Create on it, then run it again")
+        if isinstance(why, NotAuthorized):
+            raise why
+        raise UnfitTarget(f"export {topic}", rule=str(why), remedy="cure that, then run it again")
     admin.wait_for_leaders(partitions)
 
 

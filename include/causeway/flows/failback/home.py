@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from causeway.core.errors import BadInput
 from causeway.core.failback.plan import FailbackRun, Step, Way
+from causeway.core.failover.rights import closing_rights, journal_rights
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
@@ -18,7 +19,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.identity import Pair, TopicPartition
 from causeway.core.position import Position
 from causeway.flows.by_hand import Beginning, Reason, at_both_clusters
-from causeway.flows.clusters import Clusters, state_on
+from causeway.flows.clusters import Clusters, open_target, state_on
 from causeway.flows.failback.adoption import adopt_all, hand_over
 from causeway.flows.failback.logbook import Ways, newest_failback, told
 from causeway.flows.failback.parting import Pairing
@@ -26,6 +27,7 @@ from causeway.flows.failback.rebuild import empty_again
 from causeway.flows.failover import apply
 from causeway.flows.failover.apply import FailedOver
 from causeway.flows.fence import write_and_claim
+from causeway.flows.lacking import refuse_without
 from causeway.flows.ownership import write_lift
 
 
@@ -49,6 +51,7 @@ def come_home(ways: Ways, selection: FlowGroups, operator: apply.Operator) -> Ca
     if run.step is Step.HOME:
         _let_go_on(ways, run, operator.by)
         return CameHome(run=run, moved=None)
+    _refuse_without_rights(ways)
     if run.way is Way.REBUILD:
         _leave_nothing_that_came_back(ways, run, operator)
     reverse, wish = ways.reverse, home_wish(ways.reverse)
@@ -79,6 +82,16 @@ def _on_its_way(ways: Ways) -> FailbackRun:
             remedy=f"`causeway failback {flow} --resume` or `--rebuild` comes first",
         )
     return found
+
+
+def _refuse_without_rights(ways: Ways) -> None:
+    """To what comes behind the groups' move, at the other end of it.
+
+    :raises NotAuthorized: the first that is missing, with its grant.
+    """
+    needed = (*closing_rights(ways.forward), *journal_rights())
+    with open_target(ways.new) as (network, target):
+        network.run(lambda: refuse_without(needed, {"target": target.wire}))
 
 
 def _leave_nothing_that_came_back(ways: Ways, run: FailbackRun, operator: apply.Operator) -> None:

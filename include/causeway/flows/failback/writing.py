@@ -14,6 +14,7 @@ from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.ports import Appended, Doubt, Owner, Unreachable
 from causeway.core.quarantine import in_batches
 from causeway.core.records import Record, encode_batch
+from causeway.core.rights import Operation
 
 _TRIES, _PAUSE_SECONDS = 1_000, 0.02
 
@@ -48,6 +49,8 @@ class PortionWriter:
             answer = (await self.owner.append({tp: batch}))[tp]
             if isinstance(answer, Appended):
                 return
+            if answer.code == Code.TOPIC_AUTHORIZATION_FAILED:
+                raise self.target.wire.lacks_right(tp.topic, Operation.WRITE)
             if answer.code != Code.CONCURRENT_TRANSACTIONS:
                 raise Unreachable(f"append to {tp}: {answer}")
             await self.target.wire.network.sleep(_PAUSE_SECONDS)  # the last markers are on their way

@@ -26,6 +26,7 @@ from causeway.flows.failover.steps import (
     earlier_run,
     keep_offsets,
     record_done,
+    refuse_without_rights,
     stale_plan,
 )
 from causeway.flows.ownership import Say
@@ -71,11 +72,15 @@ def look_before_failover(
     *,
     is_priced: bool = True,
     home_of: Flow | None = None,
+    for_real: bool = False,
 ) -> Sheet:
-    """The sheet alone. Nothing is written."""
+    """The sheet alone. Nothing is written. `for_real`: a failover is to follow; its rights are asked for."""
     with open_sides(source, target) as sides, trouble_of(flow):
         sides.home_of = home_of
-        return sides.network.run(lambda: make_sheet(flow, sides, wish, selection, is_priced=is_priced))
+        sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection, is_priced=is_priced))
+        if for_real:
+            sides.network.run(lambda: refuse_without_rights(flow, sides, sheet.plan.groups))
+        return sheet
 
 
 def fail_over(
@@ -97,7 +102,8 @@ def fail_over(
         sheet = None
         run = sides.network.run(lambda: earlier_run(flow, sides, wish))
         if run is None:
-            sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+            sheet = first = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
+            sides.network.run(lambda: refuse_without_rights(flow, sides, first.plan.groups))
             _agree(flow, sheet, operator)
             if wish.is_planned:
                 still, by, say = operator.still_seconds, operator.by, operator.say
@@ -105,6 +111,8 @@ def fail_over(
                 sheet = switch.bring_to_its_end(sides, sheet)
             run = _begin(flow, sides, sheet, operator)
         elif run.status is Status.BEGUN:
+            known = run
+            sides.network.run(lambda: refuse_without_rights(flow, sides, known.shifts))
             operator.say(f"{flow.name}: going on with failover {run.run}, begun by {run.by}")
         begun = run
         with told_if_interrupted(_left_open(begun)):

@@ -18,6 +18,7 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.failover.drill import DrillRun, clone_of, clones_of
 from causeway.core.failover.figure import Figure, total
 from causeway.core.failover.journal import FailoverRun, Shift, Status, drill_record
+from causeway.core.failover.rights import clone_rights, journal_rights
 from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Active, Wish
 from causeway.core.flow import Flow
@@ -28,6 +29,7 @@ from causeway.flows.failover.logbook import create_journal, read_journal, write_
 from causeway.flows.failover.look import make_sheet
 from causeway.flows.failover.sides import Sides, open_sides, open_target_side, trouble_of
 from causeway.flows.failover.steps import move_planned
+from causeway.flows.lacking import refuse_without
 from causeway.flows.ownership import Say
 
 _PROBED_AT_MOST = 5
@@ -38,7 +40,7 @@ def drill(
     flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, selection: FlowGroups, *, by: str, say: Say
 ) -> DrillRun:
     wish = Wish(flow=flow.name, at_ms=None, active=Active.LEAVE)
-    with open_sides(source, target) as sides, trouble_of(flow), _clones_removed(flow, target, say):
+    with _ready(flow, source, target) as sides, _clones_removed(flow, target, say):
         began = sides.network.monotonic()
         sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
         if left := sheet.plan.left_alone:
@@ -60,6 +62,15 @@ def history(flow: Flow, target: ClusterEndpoint) -> list[DrillRun]:
     with open_target_side(target) as sides, trouble_of(flow):
         journal = sides.network.run(lambda: read_journal(sides))
     return [run for run in journal.drills.values() if run.flow == flow.name]
+
+
+@contextmanager
+def _ready(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -> Iterator[Sides]:
+    """:raises NotAuthorized: a right is missing, so that clones would be left, or nothing be kept of it."""
+    needed = (*journal_rights(), *clone_rights(flow))
+    with open_sides(source, target) as sides, trouble_of(flow):
+        sides.network.run(lambda: refuse_without(needed, {"target": sides.target.wire}))
+        yield sides
 
 
 @contextmanager

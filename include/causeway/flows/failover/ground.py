@@ -22,6 +22,7 @@ from causeway.core.kafka_errors import error_name
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import Position
+from causeway.core.rights import Operation
 from causeway.core.translation import PartitionMap, reach_of
 from causeway.flows.failover.returning import NOTHING_TURNED, Turned, TurnedPartition
 from causeway.flows.failover.sides import Sides
@@ -64,7 +65,7 @@ async def select_topics(
 ) -> tuple[dict[str, TopicMetadata], tuple[str, ...]]:
     """The mirrors that the wish is about and that still are the flow's own; why others aren't.
 
-    :raises BadInput: none is, or one that is named isn't there.
+    :raises BadInput: none is, or one that is named isn't there. | :raises NotAuthorized: one may not be read.
     """
     has = sorted(pair.source_topic for pair in state.pairs.values())
     missing = [wanted for wanted in wish.topics if not any(meets(wanted, topic) for topic in has)]
@@ -81,6 +82,8 @@ async def select_topics(
     fit: dict[str, TopicMetadata] = {}
     notes: list[str] = []
     for name, topic in sorted(described.items()):
+        if topic.lacks(Operation.READ):
+            raise sides.target.wire.lacks_right(name, Operation.READ)
         if topic.error:
             notes.append(f"{name} isn't moved to: {error_name(topic.error)} on the target")
         elif topic.topic_id != pairs[name].target_topic_id:

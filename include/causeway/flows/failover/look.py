@@ -37,7 +37,9 @@ async def make_sheet(
     state = turned.beside(await sides.flow_state(flow, may_be_new=bool(turned.pairs)))
     topics, notes = await select_topics(flow, sides, wish, state)
     members = await ask_groups(flow, sides, wish, selection, state, topics)
-    ground = await survey(flow, sides, state, topics, notes, is_fenced=is_fenced, turned=turned)
+    ground = await survey(
+        flow, sides, state, topics, (*notes, *members.notes), is_fenced=is_fenced, turned=turned
+    )
     groups = group_facts(members, ground, wish)
     refuse_unknown(flow, wish, selection, groups)
     places = {} if wish.moment_ms is None else await find_places(sides, ground, wish.moment_ms)

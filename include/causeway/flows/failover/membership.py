@@ -1,7 +1,8 @@
 """Which groups a failover is about, what they hold on the target, and where they were last known to stand.
 
 With a source that answers, the source says it. Without, the stamp that a group sync left beside the offset on
-the target, or the group's last checkpoint; both are as old as the last sync.
+the target, or the group's last checkpoint; both are as old as the last sync. A source that may not be asked
+of a group or a topic is as good as silent about it, and that is said; a planned failover stops there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints
 from causeway.brokers.wire import TopicMetadata
-from causeway.core.errors import UnknownName
+from causeway.core.errors import CausewayError, UnknownName
 from causeway.core.failover.plan import GroupFacts, LastKnown
 from causeway.core.failover.wish import Wish, meets
 from causeway.core.flow import Flow
@@ -27,10 +28,14 @@ from causeway.core.inherited import LowerBound
 from causeway.core.instants import rfc3339
 from causeway.core.mirror_maker_records import Checkpoint
 from causeway.core.ports import Refused
+from causeway.core.rights import Operation
 from causeway.core.translation import AheadOfMirror, OlderThanMap
 from causeway.flows.failover.ground import Ground, MirrorPartition
 from causeway.flows.failover.sides import Sides
 
+Answers = Mapping[str, Offsets | Refused]
+Unseen = Mapping[str, CausewayError]
+"""What of the source this user may not see, by name, with the grant."""
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -40,11 +45,18 @@ class Members:
 
     names: tuple[str, ...]
     active: frozenset[str]
-    here: Mapping[str, Offsets | Refused]
+    here: Answers
     """On the target."""
-    there: Mapping[str, Offsets | Refused] | None
+    there: Answers | None
     """On the source; None: it can't be asked."""
+    unseen: Unseen = field(default_factory=dict)
+    unseen_topics: Unseen = field(default_factory=dict)
     checkpoints: Checkpoints = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        unseen = (*self.unseen.items(), *self.unseen_topics.items())
+        return tuple(f"{name}: what was last known of it counts: {why}" for name, why in unseen)
 
 
 async def ask_groups(
@@ -55,7 +67,10 @@ async def ask_groups(
     state: FlowState,
     topics: Mapping[str, TopicMetadata],
 ) -> Members:
-    """Those of the flow's filter that the wish names; what only one side knows counts, too."""
+    """Those of the flow's filter that the wish names; what only one side knows counts, too.
+
+    :raises NotAuthorized: one of them may not be seen on the target; if it is planned, on the source either.
+    """
     wanted = {name: sorted(topic.leaders) for name, topic in topics.items()}
     on_source = {state.pairs[name].source_topic: parts for name, parts in wanted.items()}
     target = ConsumerGroups(sides.target.wire)
@@ -63,21 +78,45 @@ async def ask_groups(
     partitions = frozenset(TopicPartition(name, p) for name, parts in wanted.items() for p in parts)
     checkpoints = await last_checkpoints(sides.target, flow.checkpoints_topic, partitions)
 
-    async def ask_source(reader: WireLogReader) -> Mapping[str, Offsets | Refused]:
+    async def ask_source(reader: WireLogReader) -> tuple[Answers, Unseen, Unseen]:
         groups = ConsumerGroups(reader.wire)
-        names = [name for name in await groups.listed() if _is_wanted(name, wish, selection)]
-        return await groups.committed(names, on_source)
+        known = {*await groups.listed(), *checkpoints, *selection.named}
+        names = [name for name in known if _is_wanted(name, wish, selection)]
+        answers = await groups.committed(names, on_source)
+        return answers, _denied(groups, answers), await _denied_topics(reader, sorted(on_source))
 
-    there = await sides.of_source(ask_source)
-    seen = {*listed, *checkpoints, *(there or {})}
+    there, unseen, unseen_topics = await sides.of_source(ask_source) or (None, {}, {})
+    if wish.is_planned:
+        _raise_first({**unseen, **unseen_topics})
+    seen = {*listed, *checkpoints, *(name for name, held in (there or {}).items() if held)}
     names = sorted(name for name in seen | _named(wish) if _is_wanted(name, wish, selection))
+    here = await target.committed(names, wanted)
+    _raise_first(_denied(target, here))
     return Members(
         names=tuple(names),
         active=frozenset(name for name in names if name in listed and listed[name].is_active),
-        here=await target.committed(names, wanted),
+        here=here,
         there=there,
+        unseen=unseen,
+        unseen_topics=unseen_topics,
         checkpoints=checkpoints,
     )
+
+
+def _raise_first(denied: Unseen) -> None:
+    for error in denied.values():
+        raise error
+
+
+def _denied(groups: ConsumerGroups, answers: Answers) -> Unseen:
+    asked = ((name, groups.denied(name, answer, Operation.DESCRIBE)) for name, answer in answers.items())
+    return {name: denied for name, denied in asked if denied}
+
+
+async def _denied_topics(reader: WireLogReader, topics: list[str]) -> Unseen:
+    described = await reader.wire.topics(topics)
+    denied = (name for name, topic in described.items() if topic.lacks(Operation.READ))
+    return {name: reader.wire.lacks_right(name, Operation.READ) for name in denied}
 
 
 def _is_wanted(group: str, wish: Wish, selection: FlowGroups) -> bool:
@@ -97,11 +136,11 @@ def group_facts(members: Members, ground: Ground, wish: Wish) -> list[GroupFacts
         if isinstance(here, Refused):
             found.append(_refused(name, f"its offsets on the target: {here}"))
             continue
-        there = None if members.there is None else members.there.get(name, {})
+        there = _told_by_source(members, name)
         if isinstance(there, Refused):
             found.append(_refused(name, f"its offsets on the source: {there}"))
             continue
-        known, own = _standing(ground, here, there, members.checkpoints.get(name, {}))
+        known, own = _standing(ground, here, there, members.checkpoints.get(name, {}), members.unseen_topics)
         facts = GroupFacts(
             name=name,
             is_active=name in members.active,
@@ -137,11 +176,18 @@ def refuse_unknown(flow: Flow, wish: Wish, selection: FlowGroups, found: Iterabl
         )
 
 
+def _told_by_source(members: Members, name: str) -> Offsets | Refused | None:
+    if members.there is None or name in members.unseen:
+        return None
+    return members.there.get(name, {})
+
+
 def _standing(
     ground: Ground,
     here: Offsets,
     there: Offsets | None,
     checkpoints: Mapping[TopicPartition, Checkpoint],
+    unseen_topics: Unseen,
 ) -> tuple[dict[TopicPartition, LastKnown], frozenset[TopicPartition]]:
     """Where one group was last known to stand, and where it has gone on by itself."""
     known: dict[TopicPartition, LastKnown] = {}
@@ -150,7 +196,7 @@ def _standing(
         held, last = here.get(tp), checkpoints.get(tp)
         if held is not None and not _is_mirrors(ground.flow.name, held, last.target_next if last else None):
             own.add(tp)
-        if there is not None:
+        if there is not None and partition.source.topic not in unseen_topics:
             if partition.source in there:
                 known[tp] = _known(partition, there[partition.source].offset, "")
         elif (told := _told(ground.flow.name, held, last.source_next if last else None)) is not None:

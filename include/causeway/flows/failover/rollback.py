@@ -15,9 +15,11 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, ClusterUnreachable, UnknownName
 from causeway.core.failover.journal import FailoverRun, Journal, Status, ended_record
 from causeway.core.failover.progress import Astray, Remaining, left_to_roll_back
+from causeway.core.failover.rights import forgetting_rights, journal_rights, moving_rights, turn_rights
 from causeway.core.flow import Flow
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.ports import Unreachable
+from causeway.core.rights import Operation
 from causeway.flows.failover.logbook import read_journal, write_journal
 from causeway.flows.failover.sides import (
     Sides,
@@ -26,7 +28,8 @@ from causeway.flows.failover.sides import (
     told_if_interrupted,
     trouble_of,
 )
-from causeway.flows.failover.steps import refusal
+from causeway.flows.failover.steps import refusal, refuse_denied
+from causeway.flows.lacking import refuse_without
 from causeway.flows.ownership import Say, write_lift
 
 Consent = Callable[[FailoverRun, Remaining], None]
@@ -52,11 +55,13 @@ def roll_back(
     """Needs the target only.
 
     :raises UnknownName: no such run. | :raises BadInput: a later one stands, or a group is active.
+    :raises NotAuthorized: a right is missing; nothing was put back.
     """
     with open_target_side(target) as sides, trouble_of(flow):
         known = sides.network.run(lambda: _find(flow, sides, run))
         remaining = sides.network.run(lambda: _remaining(known, sides))
         if known.status is not Status.ROLLED_BACK:
+            sides.network.run(lambda: _refuse_without_rights(flow, sides, remaining))
             consent(known, remaining)
         with told_if_interrupted(f"rollback of {run} may not be finished: the same command goes on with it"):
             return sides.network.run(lambda: _roll_back(flow, sides, known, remaining, by=by, say=say))
@@ -89,6 +94,16 @@ def _refuse_out_of_turn(flow: Flow, journal: Journal, run: FailoverRun) -> None:
         raise BadInput(
             f"failover {run.run}", rule="was given up before it moved anything", remedy="nothing to do"
         )
+
+
+async def _refuse_without_rights(flow: Flow, sides: Sides, remaining: Remaining) -> None:
+    needed = (
+        *turn_rights(flow),
+        *journal_rights(),
+        *moving_rights(remaining.to_commit),
+        *forgetting_rights(remaining.to_forget),
+    )
+    await refuse_without(needed, {"target": sides.target.wire})
 
 
 async def _remaining(run: FailoverRun, sides: Sides) -> Remaining:
@@ -144,11 +159,13 @@ async def _refuse_active(flow: Flow, sides: Sides, run: FailoverRun) -> None:
 async def _restore(sides: Sides, remaining: Remaining) -> int:
     groups = ConsumerGroups(sides.target.wire)
     answers = await groups.commit({group: dict(o) for group, o in remaining.to_commit.items()})
+    refuse_denied(groups, answers, Operation.READ)
     refused = {group: why for group, answer in answers.items() if (why := refusal(answer))}
     for group, partitions in remaining.to_forget.items():
-        denied = await forget_offsets(sides.target.wire, group, partitions)
-        if denied is not None:
-            refused[group] = str(denied)
+        answer = await forget_offsets(sides.target.wire, group, partitions)
+        refuse_denied(groups, {group: answer}, Operation.DELETE)
+        if answer is not None:
+            refused[group] = str(answer)
     if refused:
         group, why_not = next(iter(refused.items()))
         more = f"and {len(refused) - 1} more " if len(refused) > 1 else ""

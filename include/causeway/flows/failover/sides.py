@@ -13,12 +13,13 @@ from causeway.brokers.probe import probe
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import BadInput, ClusterTrouble, ClusterUnreachable
+from causeway.core.errors import BadInput, ClusterTrouble, ClusterUnreachable, NotAuthorized
 from causeway.core.failover.journal import FailoverRun
 from causeway.core.failover.progress import Held
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.ports import Beaten, Doubt, Refused, Unreachable
+from causeway.core.rights import Operation
 from causeway.flows.clusters import open_target, state_on
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ class Sides:
             return None
         try:
             return await ask(self.source)
+        except NotAuthorized:
+            raise  # it does answer
         except (ClusterTrouble, Unreachable) as trouble:
             self.silence(str(trouble))
             return None
@@ -136,7 +139,7 @@ def told_if_interrupted(left: str) -> Iterator[None]:
 async def held_by(groups: ConsumerGroups, run: FailoverRun) -> Held:
     """What the groups of a run have committed now on its partitions.
 
-    :raises Unreachable: one of them can't be asked.
+    :raises NotAuthorized: one of them may not be asked. | :raises Unreachable: it can't be.
     """
     wanted: dict[str, list[int]] = {}
     for tp in {tp for shifts in run.shifts.values() for tp in shifts}:
@@ -144,6 +147,6 @@ async def held_by(groups: ConsumerGroups, run: FailoverRun) -> Held:
     found: dict[str, Offsets] = {}
     for group, held in (await groups.committed(run.shifts, wanted)).items():
         if isinstance(held, Refused):
-            raise Unreachable(f"offsets of {group}: {held}")
+            raise groups.denied(group, held, Operation.DESCRIBE) or Unreachable(f"offsets of {group}: {held}")
         found[group] = held
     return found

@@ -8,7 +8,7 @@ journal: behind the first move a plan can't be compared any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -24,17 +24,20 @@ from causeway.core.failover.journal import (
 )
 from causeway.core.failover.plan import FailoverPlan
 from causeway.core.failover.progress import left_to_apply
+from causeway.core.failover.rights import closing_rights, journal_rights, moving_rights
 from causeway.core.failover.wish import Active, Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.kafka_errors import error_name
 from causeway.core.ports import Refused
+from causeway.core.rights import Operation
 from causeway.flows.failover.drain import left_behind
 from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
 from causeway.flows.failover.look import make_sheet
 from causeway.flows.failover.sides import Sides, held_by
 from causeway.flows.fence import claim_all_lanes, write_and_claim
+from causeway.flows.lacking import refuse_without
 from causeway.flows.ownership import write_lift
 
 
@@ -85,6 +88,15 @@ async def known_run(flow: Flow, sides: Sides, run: str) -> FailoverRun:
             remedy="begin another one, with a sheet of its own",
         )
     return known
+
+
+async def refuse_without_rights(flow: Flow, sides: Sides, groups: Iterable[str]) -> None:
+    """Before anybody is asked for a yes: what is begun is never refused in the middle.
+
+    :raises NotAuthorized: the first right that is missing, with its grant.
+    """
+    needed = (*closing_rights(flow), *journal_rights(), *moving_rights(groups))
+    await refuse_without(needed, {"target": sides.target.wire})
 
 
 async def keep_offsets(flow: Flow, sides: Sides, plan: FailoverPlan, by: str) -> FailoverRun:
@@ -204,6 +216,7 @@ async def move_planned(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> 
         for astray in remaining.astray
     ]
     answers = await groups.commit({group: dict(offsets) for group, offsets in remaining.to_commit.items()})
+    refuse_denied(groups, answers, Operation.READ)
     refused = {group: why for group, answer in answers.items() if (why := refusal(answer))}
     if refused and run.wish.active is Active.REFUSE:
         group, why = next(iter(refused.items()))
@@ -217,6 +230,13 @@ async def move_planned(flow: Flow, run: FailoverRun, groups: ConsumerGroups) -> 
     left += [f"{group}: {why}" for group, why in refused.items()]
     committed = sum(len(o) for g, o in remaining.to_commit.items() if g not in refused)
     return Moved(offsets=committed, left_alone=tuple(left))
+
+
+def refuse_denied(groups: ConsumerGroups, answers: Mapping[str, object], operation: Operation) -> None:
+    """:raises NotAuthorized: a right was taken away in the middle; with it again the same command goes on."""
+    for group, answer in answers.items():
+        if denied := groups.denied(group, answer, operation):
+            raise denied
 
 
 def refusal(answer: object) -> str:

@@ -26,6 +26,7 @@ from causeway.flows.failover.steps import (
     keep_offsets,
     known_run,
     record_done,
+    refuse_without_rights,
     stale_plan,
 )
 from causeway.flows.ownership import Say
@@ -59,6 +60,8 @@ def take_snapshot(
             return run
         sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
         _refuse_other(flow, sheet.plan.agreement, plan)
+        groups = sheet.plan.groups
+        sides.network.run(lambda: refuse_without_rights(flow, sides, groups))
         if wish.is_planned:
             sheet = Switch(flow, source, target, selection, by, say).bring_to_its_end(sides, sheet)
         made = sheet.plan

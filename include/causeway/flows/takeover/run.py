@@ -29,6 +29,7 @@ from causeway.core.identity import Generation, SourceOffset, TargetOffset, Topic
 from causeway.core.inherited import Inherited, inherited_record, inherited_topic_of, points_of
 from causeway.core.ports import LogEnd
 from causeway.core.remedies import adopt_remedy, reconcile_remedy, restart_remedy
+from causeway.core.rights import takeover_rights
 from causeway.core.takeover import MirrorMakerPlaces, Unproved
 from causeway.flows.adopt import remember_pair
 from causeway.flows.by_hand import (
@@ -42,10 +43,10 @@ from causeway.flows.by_hand import (
 )
 from causeway.flows.clusters import Clusters
 from causeway.flows.internal_topics import create_missing_topics, inherited_topic
+from causeway.flows.lacking import refuse_without
 from causeway.flows.planning import resolve_start
 from causeway.flows.takeover.ground import Candidate, Ground, refuse_growth, survey
 from causeway.flows.takeover.proof import Place, Proof
-from causeway.flows.takeover.rights import refuse_without_rights
 
 Say = Callable[[str], None]
 _WATCHED_SECONDS = 3.0
@@ -125,7 +126,7 @@ class _Work:
     def look(self) -> Ground:
         flow, places, clusters, run = self.flow, self.places, self.clusters, self.clusters.network.run
         self.began = clusters.network.monotonic()
-        run(lambda: refuse_without_rights(flow, places, clusters, ClusterAdmin(self.target)))
+        run(lambda: refuse_without(takeover_rights(flow, places), clusters.wires))
         return run(lambda: survey(flow, places, clusters, self.state))
 
     def prove(self, ground: Ground, source: ClusterEndpoint, say: Say) -> list[PartitionTaken]:

@@ -1,0 +1,27 @@
+"""What doctor sees of the rights for failover, drill and failback. Only asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.inspection import topic_settings
+from causeway.core.diagnosis.failover import rights_to_ask
+from causeway.core.flow import Flow
+from causeway.core.group_filter import FlowGroups
+from causeway.core.rights import NeededRight, group_rights, needed_rights
+from causeway.flows.clusters import Clusters
+from causeway.flows.lacking import lacking_rights
+
+
+async def lacking_for_failover(
+    flow: Flow, groups: FlowGroups, clusters: Clusters, topics: Collection[str]
+) -> list[NeededRight]:
+    """`topics`: those of the source that the flow mirrors. Of groups those that it sees to."""
+    listed = await ConsumerGroups(clusters.source.wire).listed()
+    names = {name for name in listed if groups.selects(name)} | groups.named
+    settings = await topic_settings(clusters.source.wire, sorted(topics))
+    compacted = {name for name, found in settings.items() if (found or {}).get("cleanup.policy") == "compact"}
+    of_groups = () if groups.is_off else group_rights(flow, groups, names)
+    judged = (*needed_rights(flow, topics), *of_groups)
+    return await lacking_rights(rights_to_ask(flow, names, topics, compacted, judged), clusters.wires)
