@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from causeway.lab.cluster import LabCluster
-from tests.failback.stage import FailbackStage
+from tests.failback.stage import FailbackStage, next_value
 from tests.failback.trials import play
 
 pytestmark = pytest.mark.integration
@@ -24,3 +24,16 @@ def test_each_record_is_on_both_sides_once_and_groups_go_on_exactly(
         assert play(stage, SEED).wrong == ()
     finally:
         stage.close()
+
+
+def test_a_group_that_is_still_in_front_of_where_they_parted_comes_home_to_its_record(
+    parted: FailbackStage,
+) -> None:
+    """The reverse flow has copied nothing there: it knows from the forward flow's map."""
+    parted.resume()
+    parted.reverse.run()
+    offset, value = parted.log(parted.new, parted.stem)[0][6]
+    parted.commit(parted.new, "a", parted.stem, {0: offset})
+    parted.come_home()
+    home = parted.stands(parted.old, "a", parted.stem)[0]
+    assert next_value(parted.log(parted.old, parted.stem)[0], home) == value
