@@ -7,7 +7,7 @@ MirrorMaker 2 is the first one here.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Wire
 from causeway.core.acls import Acl
-from causeway.core.errors import ClusterUnreachable, FlowFenced, NotAuthorized
+from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, NotAuthorized
 from causeway.core.flow import Upkeep
 from causeway.core.flow_state import acl_record
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, IdentityNaming
@@ -191,6 +191,28 @@ def test_two_syncs_at_once_know_of_each_others_rules(
     sync(upheld)
     assert of_amy(upheld) == {acl(mirror, "Read"), acl(mirror, "Describe")} == of_amys(ledger(upheld))
     remove(upheld.source, read, describe)
+    sync(upheld)
+    assert of_amy(upheld) == set() == of_amys(ledger(upheld))
+
+
+def test_an_entry_that_another_sync_has_taken_out_is_written_again(
+    upheld: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the other one it is a rule that nobody wants and nobody has: this one is about to add it."""
+    read, mirror = acl(upheld.orders, "Read"), acl(f"{upheld.flow.source}.{upheld.orders}", "Read")
+    create = AclChanges._create
+    meanwhile = [lambda: (remove(upheld.source, read), sync(upheld))]
+
+    def behind_the_other(self: AclChanges, rules: Sequence[Acl]) -> dict[Acl, CausewayError]:
+        while meanwhile:
+            in_a_thread(meanwhile.pop())
+        return create(self, rules)
+
+    add(upheld.source, read)
+    with monkeypatch.context() as patched:
+        patched.setattr(AclChanges, "_create", behind_the_other)
+        sync(upheld)
+    assert of_amy(upheld) == {mirror} == of_amys(ledger(upheld))
     sync(upheld)
     assert of_amy(upheld) == set() == of_amys(ledger(upheld))
 
