@@ -60,6 +60,9 @@ class InAirflow(FailbackStage):
         before, fences = self._logs(), self.fences()
         self.runs.trigger("keeps", step="rebuild", approve="auto")
         assert self.runs.wait("keeps") == "failed"
+        assert self.runs.states("keeps")["look"] == "failed", (
+            "nobody is asked for a yes to what would be refused"
+        )
         assert "would be gone for good" in self.runs.log("keeps", "look")
         self.runs.trigger("rebuild", step="rebuild", accept_loss=True)
         asked = self.runs.asked("rebuild")
