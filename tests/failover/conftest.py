@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.lab.cluster import LabCluster
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.killing import Killed, killed_inside
 
 MakeStage = Callable[..., FailoverStage]
 RECORDS = 300
@@ -19,6 +22,20 @@ NOWHERE: dict[str, dict[int, int]] = {"ahead": {}, "middle": {}, "behind": {}}
 def held(stage: FailoverStage) -> dict[str, dict[int, int]]:
     """On the target, by the groups of `mirrored`."""
     return {name: stage.there(name) for name in NOWHERE}
+
+
+@contextmanager
+def killed_once_one_group_is_moved() -> Iterator[None]:
+    """In the middle of moving: the first one stands where it should, and no other."""
+    real = ConsumerGroups.commit
+
+    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
+        name = min(wanted)
+        await real(self, {name: wanted[name]})
+        raise Killed
+
+    with killed_inside(ConsumerGroups, "commit", only_one):
+        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -18,9 +17,9 @@ from causeway.flows.failover.checking import verify_run
 from causeway.flows.failover.sides import open_target_side
 from causeway.flows.fence import lift_fence
 from causeway.lab.clients import admin_client, wait_for_leaders
-from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held
+from tests.failover.conftest import NOWHERE, STEP_MS, MakeStage, held, killed_once_one_group_is_moved
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import Killed, killed_after, killed_inside
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 
@@ -188,14 +187,8 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
 
 
 def test_killed_in_the_middle_of_moving_it_goes_on_with_the_rest(mirrored: FailoverStage) -> None:
-    wish, real = mirrored.wish(None), ConsumerGroups.commit
-
-    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
-        name = min(wanted)
-        await real(self, {name: wanted[name]})
-        raise Killed
-
-    with killed_inside(ConsumerGroups, "commit", only_one):
+    wish = mirrored.wish(None)
+    with killed_once_one_group_is_moved():
         mirrored.fail_over(wish)
     assert [bool(stood) for stood in held(mirrored).values()] == [True, False, False]
     with pytest.raises(BadInput, match="other parameters"):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.core.errors import BadInput, UnknownName
 from causeway.core.failover.journal import Status
 from causeway.core.failover.sheet import Sheet
@@ -17,9 +16,9 @@ from causeway.flows.failover import apply, steps
 from causeway.flows.failover.apply import FailedOver
 from causeway.flows.fence import fence_flow, lift_fence
 from causeway.lab.clients import admin_client
-from tests.failover.conftest import NOWHERE, STEP_MS, held
+from tests.failover.conftest import NOWHERE, STEP_MS, held, killed_once_one_group_is_moved
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import Killed, killed_after, killed_inside
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 MOMENT_MS = BASE_MS + 150 * STEP_MS
@@ -93,14 +92,8 @@ def test_a_fence_that_ops_raised_makes_no_failover_of_last_time_todays(mirrored:
 
 
 def test_what_broke_off_long_ago_moves_nobody_once_the_mirror_has_gone_on(mirrored: FailoverStage) -> None:
-    wish, real = mirrored.wish(MOMENT_MS), ConsumerGroups.commit
-
-    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
-        name = min(wanted)
-        await real(self, {name: wanted[name]})
-        raise Killed
-
-    with killed_inside(ConsumerGroups, "commit", only_one):
+    wish = mirrored.wish(MOMENT_MS)
+    with killed_once_one_group_is_moved():
         mirrored.fail_over(wish)
     lift_fence(mirrored.flow, mirrored.target.endpoint(), by="ops", because="sf came back")
     mirrored.run()

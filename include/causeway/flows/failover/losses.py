@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.wire import TopicMetadata
 from causeway.core.failover.figure import Figure, at_least, at_most, exact, unknown
 from causeway.core.failover.place import NO_TIMESTAMP
 from causeway.core.failover.sheet import Loss
@@ -16,6 +19,8 @@ from causeway.flows.failover.sides import Sides
 from causeway.flows.planning import survey_topics
 
 _NO_POSITION = "the mirror has no position of this partition"
+Counted = tuple[Tally | Stopped, int]
+"""What lies behind an offset, and how many offsets that are."""
 
 
 async def find_losses(sides: Sides, ground: Ground, wish: Wish) -> tuple[Loss, ...]:
@@ -35,15 +40,8 @@ async def _count_never_begun(
     """Topics that the flow asks for, and partitions of them, that came after its last run began."""
     targets = await _never_begun(reader, sides, ground, wish)
     topics = await reader.wire.topics(sorted({tp.topic for tp in targets}))
-    ends = await reader.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
-    starts = await reader.log_starts(list(targets))
-    ranges: dict[TopicPartition, tuple[int, int]] = {}
-    for tp in targets:
-        end, start = ends[tp], starts[tp]
-        if isinstance(end, LogEnd) and isinstance(start, int):
-            ranges[tp] = (start, end.offset)
-    tallies = await count_records(reader, {name: t.topic_id for name, t in topics.items()}, ranges)
-    return tuple(_never_mirrored(tp, targets[tp], tallies[tp], ranges[tp]) for tp in ranges)
+    counted = await _count_behind(reader, topics, dict.fromkeys(targets, 0))
+    return tuple(_never_mirrored(tp, targets[tp], found) for tp, found in counted.items())
 
 
 async def _never_begun(
@@ -62,14 +60,8 @@ async def _never_begun(
     }
 
 
-def _never_mirrored(
-    source: TopicPartition, target: TopicPartition, tally: Tally | Stopped, offsets: tuple[int, int]
-) -> Loss:
-    if isinstance(tally, Tally):
-        records, size_bytes = exact(tally.records), exact(tally.size_bytes)
-    else:
-        records = at_most(offsets[1] - offsets[0], f"not all was read: {tally.why}")
-        size_bytes = unknown(f"not all that isn't mirrored was read: {tally.why}")
+def _never_mirrored(source: TopicPartition, target: TopicPartition, counted: Counted) -> Loss:
+    records, size_bytes = _sized(counted)
     never = unknown(f"{source} was never mirrored") if records.number else exact(0)
     return Loss(
         source=source,
@@ -81,40 +73,50 @@ def _never_mirrored(
     )
 
 
-async def _count_unmirrored(
-    reader: WireLogReader, ground: Ground
-) -> dict[TopicPartition, tuple[Tally | Stopped | None, int]]:
-    """By source partition: what lies behind the mirror's position, and how many offsets that are."""
+async def _count_unmirrored(reader: WireLogReader, ground: Ground) -> dict[TopicPartition, Counted]:
+    """By source partition, behind the mirror's position."""
     by_source = ground.by_source
     topics = await reader.wire.topics(sorted({tp.topic for tp in by_source}))
-    ends = await reader.list_offsets(dict.fromkeys(by_source, LATEST), isolation=READ_COMMITTED)
-    starts = await reader.log_starts(list(by_source))
+    reached = {
+        tp: partition.source_next
+        for tp, partition in by_source.items()
+        if partition.source_next is not None and topics[tp.topic].topic_id == partition.pair.source_topic_id
+    }
+    return await _count_behind(reader, topics, reached)
+
+
+async def _count_behind(
+    reader: WireLogReader, topics: Mapping[str, TopicMetadata], reached: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Counted]:
+    """Of those that can be asked."""
+    ends = await reader.list_offsets(dict.fromkeys(reached, LATEST), isolation=READ_COMMITTED)
+    starts = await reader.log_starts(list(reached))
     ranges: dict[TopicPartition, tuple[int, int]] = {}
-    for tp, partition in by_source.items():
+    for tp, offset in reached.items():
         end, start = ends[tp], starts[tp]
-        is_same = topics[tp.topic].topic_id == partition.pair.source_topic_id
-        if (
-            is_same
-            and partition.source_next is not None
-            and isinstance(end, LogEnd)
-            and isinstance(start, int)
-        ):
-            ranges[tp] = (max(partition.source_next, start), end.offset)
-    ids = {name: topic.topic_id for name, topic in topics.items()}
-    tallies = await count_records(reader, ids, ranges)
+        if isinstance(end, LogEnd) and isinstance(start, int):
+            ranges[tp] = (max(offset, start), end.offset)
+    tallies = await count_records(reader, {name: topic.topic_id for name, topic in topics.items()}, ranges)
     return {tp: (tallies[tp], max(end - start, 0)) for tp, (start, end) in ranges.items()}
 
 
-def _priced(partition: MirrorPartition, counted: tuple[Tally | Stopped | None, int] | None) -> Loss:
+def _priced(partition: MirrorPartition, counted: Counted | None) -> Loss:
     if counted is None:
         silent = unknown(f"{_NO_POSITION}, or it was made anew on the source")
         return _loss(partition, silent, silent, silent)
+    records, size_bytes = _sized(counted)
+    tally, _ = counted
+    seconds = _seconds(partition, tally) if isinstance(tally, Tally) else size_bytes
+    return _loss(partition, records, size_bytes, seconds)
+
+
+def _sized(counted: Counted) -> tuple[Figure, Figure]:
+    """Records and bytes."""
     tally, offsets = counted
-    if not isinstance(tally, Tally):
-        why = tally.why if tally else ""
-        bytes_unknown = unknown(f"not all that isn't mirrored was read: {why}")
-        return _loss(partition, at_most(offsets, f"not all was read: {why}"), bytes_unknown, bytes_unknown)
-    return _loss(partition, exact(tally.records), exact(tally.size_bytes), _seconds(partition, tally))
+    if isinstance(tally, Tally):
+        return exact(tally.records), exact(tally.size_bytes)
+    bytes_unknown = unknown(f"not all that isn't mirrored was read: {tally.why}")
+    return at_most(offsets, f"not all was read: {tally.why}"), bytes_unknown
 
 
 def _seconds(partition: MirrorPartition, tally: Tally) -> Figure:
