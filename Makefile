@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # own, find a release newer than the lock and refuse it for its missing hash: a lock that breaks whenever somebody publishes.
 AS_LOCKED := --no-deps --require-hashes
 
-.PHONY: help setup check test prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
+.PHONY: help setup check test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -39,10 +39,14 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/lint-imports
 
 WORKERS ?= 2
-test: setup ## every test
+test: setup ## format, lint, types and layers, then every test
+	@$(MAKE) --no-print-directory check && echo "test: format, lint, types and layers are right after $$SECONDS s"
 	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
 	echo "test: logs and data are in $$scratch until all is green"; \
 	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"
+
+test-fast: setup ## the tests without a broker, a JVM or many seeds: about a minute
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not (integration or spark or airflow or chaos)" --ignore=tests/simulation
 
 prove: setup ## every promise in full size, alone on its machine: hours; writes docs/proof.md
 	@$(BIN)/python -m tests.prove

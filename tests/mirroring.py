@@ -69,6 +69,7 @@ class Mirror:
         self,
         *,
         run_for_seconds: float | None = None,
+        topics: frozenset[str] | None = None,
         take_over: bool = False,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> RunReport:
@@ -81,15 +82,20 @@ class Mirror:
             RunOptions(
                 holder=Holder(name=f"test run {number}", run_id=f"{number}"),
                 run_for_seconds=run_for_seconds,
+                topics=topics,
                 take_over=take_over,
                 is_interrupted=is_interrupted,
             ),
             self.said.append,
         )
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, across_failbacks: bool = False) -> VerifyReport:
         return verify_mirror(
-            self.flow, self.source.endpoint(), self.target.endpoint(), on_progress=lambda _: None
+            self.flow,
+            self.source.endpoint(),
+            self.target.endpoint(),
+            on_progress=lambda _: None,
+            across_failbacks=across_failbacks,
         )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import argparse
 import os
 import platform
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,8 @@ from causeway import __version__
 from tests.chaos.campaign import CampaignFailed
 from tests.chaos.prove import prove as prove_campaign
 from tests.chaos.prove import prove_chaos, prove_settling
+from tests.expiry.prove import JanitorNoticed
+from tests.expiry.prove import prove as prove_expiry
 from tests.failback.prove import TrialsFailed as FailbacksFailed
 from tests.failback.prove import prove as prove_failback
 from tests.failover.prove import TrialsFailed
@@ -39,14 +42,19 @@ from tests.gaps.causeway import GapFailed
 from tests.gaps.prove import prove as prove_gaps
 from tests.groups.prove import GroupsFailed
 from tests.groups.prove import prove as prove_groups
+from tests.hostile.prove import HostileFailed
+from tests.hostile.prove import prove as prove_hostile
+from tests.interrupts.prove import InterruptsFailed
+from tests.interrupts.prove import prove as prove_interrupts
 from tests.proxy.prove import CellsFailed
 from tests.proxy.prove import prove as prove_proxy
 from tests.sections import sections_of
 from tests.simulation.mutants import found_by
 from tests.simulation.prove import prove as prove_simulation
 from tests.simulation.prove import prove_settling as prove_settling_worlds
+from tests.simulation.prove import prove_starting as prove_starting_worlds
 from tests.simulation.prove import section as simulation_section
-from tests.simulation.prove import settling_section
+from tests.simulation.prove import settling_section, starting_section
 from tests.takeover.prove import TakeoverFailed
 from tests.takeover.prove import prove as prove_takeover
 from tests.translation.prove import TranslationFailed
@@ -135,6 +143,18 @@ def failback(folder: Path, wish: Wish) -> str:
     return prove_failback(folder, wish.seed, _say)
 
 
+def expiry(folder: Path, wish: Wish) -> str:
+    return prove_expiry(folder, wish.seed, _say)
+
+
+def interrupts(folder: Path, wish: Wish) -> str:
+    return prove_interrupts(folder, wish.seed, _say)
+
+
+def hostile(folder: Path, _wish: Wish) -> str:
+    return prove_hostile(folder, _say)
+
+
 def simulation(_folder: Path, _wish: Wish) -> str:
     tally = prove_simulation()
     _say(str(tally))
@@ -143,10 +163,13 @@ def simulation(_folder: Path, _wish: Wish) -> str:
     settled = prove_settling_worlds()
     if settled.failures:
         raise SeedsFailed(f"{len(settled.failures)} settling seeds failed")
+    begun = prove_starting_worlds()
+    if begun.failures:
+        raise SeedsFailed(f"{len(begun.failures)} starting seeds failed")
     found = found_by()
     if "nothing" in dict(found).values():
         raise SeedsFailed(f"no seed misses a rule that was taken out: {found}")
-    return simulation_section(tally, found) + settling_section(settled)
+    return simulation_section(tally, found) + settling_section(settled) + starting_section(begun)
 
 
 def translation(folder: Path, wish: Wish) -> str:
@@ -173,11 +196,14 @@ PARTS: dict[str, Part] = {
         crowd,
         ui,
         failback,
+        expiry,
         compacting,
         groups,
         translation,
         takeover,
         proxy,
+        interrupts,
+        hostile,
         simulation,
         campaign,
         settling,
@@ -191,6 +217,28 @@ PARTS: dict[str, Part] = {
 _DEFAULT = ",".join(part for part in PARTS if part != "ui")
 """The part `ui` wants a browser, which not every machine has: it is played by name only."""
 
+_ON_THE_PAGE = (
+    "campaign",
+    "settling",
+    "chaos",
+    "gaps",
+    "following",
+    "failover",
+    "crowd",
+    "ui",
+    "failback",
+    "expiry",
+    "compacting",
+    "groups",
+    "translation",
+    "takeover",
+    "proxy",
+    "interrupts",
+    "hostile",
+    "simulation",
+)
+"""The parts in this order; the mutations come last."""
+
 _FAILURES = (
     CampaignFailed,
     CellsFailed,
@@ -198,6 +246,9 @@ _FAILURES = (
     FailbacksFailed,
     GapFailed,
     GroupsFailed,
+    HostileFailed,
+    InterruptsFailed,
+    JanitorNoticed,
     SeedsFailed,
     TakeoverFailed,
     TranslationFailed,
@@ -214,6 +265,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--records", type=int, default=_CHAOS_RECORDS, help="of the part chaos")
     options = parser.parse_args(arguments)
     wish = Wish(options.seed, options.faults, options.records)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by nohup; the part interrupts presses Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = options.only.split(",")
     if unknown := set(chosen) - PARTS.keys():
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -232,26 +285,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _page(told: dict[str, str]) -> str:
-    parts = (
-        "campaign",
-        "settling",
-        "chaos",
-        "gaps",
-        "following",
-        "failover",
-        "crowd",
-        "ui",
-        "failback",
-        "compacting",
-        "groups",
-        "translation",
-        "takeover",
-        "proxy",
-        "simulation",
-    )
-    order = [name for name in parts if name in told]
-    parts = "".join(f"\n<!-- {name} -->\n{told[name]}" for name in order)
-    return f"{_HEAD}{parts}\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
+    sections = [f"\n<!-- {name} -->\n{told[name]}" for name in _ON_THE_PAGE if name in told]
+    mutations = f"\n<!-- mutations -->\n{_MUTATIONS.read_text(encoding='utf-8')}"
+    return "".join([_HEAD, *sections, mutations])
 
 
 def _played() -> str:

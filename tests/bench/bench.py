@@ -47,6 +47,7 @@ class Bench:
     say: Say = print
     followed_seconds: float = 5.0
     """How long the rounds with nothing to do are watched."""
+    watches_idleness: bool = True
     warms_up: bool = True
     """Each contender has a turn that doesn't count: a broker that has just begun takes half of its speed."""
     _turns: int = 0
@@ -135,7 +136,8 @@ class Bench:
             f"start {found.starting_seconds:.1f} s, copy {found.copying_seconds:.1f} s, "
             f"CPU {found.cpu_seconds:.1f} s, peak {found.peak_bytes / 1e6:,.0f} MB"
         )
-        if isinstance(contender, CausewayOnSpark) and not (idleness or is_warm_up):
+        is_asked = self.watches_idleness and not (idleness or is_warm_up)
+        if isinstance(contender, CausewayOnSpark) and is_asked:
             idleness.append(measure_idleness(scene, followed_seconds=self.followed_seconds))
             self.say(
                 f"{stage.workload.name}: nothing to do: a run {idleness[0].run_wall_seconds:.1f} s, "

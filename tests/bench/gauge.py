@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -12,7 +12,7 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
-from causeway.core.ports import Fetched, FetchFrom, LogEnd, Unreachable
+from causeway.core.ports import Fetched, FetchFrom, LogEnd, Refused, Unreachable
 
 T = TypeVar("T")
 _FETCH_BYTES = 32 << 20
@@ -93,8 +93,8 @@ class Gauge:
     async def _tally(self) -> Tally:
         tally, partitions = Tally(), await self._known()
         ids = {name: t.topic_id for name, t in (await self._target.wire.topics(list(self._topics))).items()}
-        ends = await self._target.last_stables(partitions)
-        starts = await self._target.log_starts(partitions)
+        ends = _offsets(await self._target.last_stables(partitions))
+        starts = _offsets(await self._target.log_starts(partitions))
         at = {tp: starts[tp] for tp in partitions}
         while pending := {tp for tp in partitions if at[tp] < ends[tp]}:
             wanted = {tp: FetchFrom(ids[tp.topic], at[tp]) for tp in pending}
@@ -104,6 +104,15 @@ class Gauge:
                     raise Unreachable(f"{tp}: {answer}")
                 at[tp] = _count(tally, answer, at[tp])
         return tally
+
+
+def _offsets(answers: Mapping[TopicPartition, int | Refused]) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for tp, answer in answers.items():
+        if isinstance(answer, Refused):
+            raise Unreachable(f"{tp}: {answer}")
+        found[tp] = answer
+    return found
 
 
 def _count(tally: Tally, answer: Fetched, at: int) -> int:

@@ -155,10 +155,10 @@ def _check(answer: Any) -> None:
 
 def main(arguments: list[str]) -> int:
     source, target, answer, *pairs = arguments
-    endpoints = (
+    sf, nyc = (
         ClusterEndpoint(name, {"bootstrap.servers": at}) for name, at in (("sf", source), ("nyc", target))
     )
-    work = LimitPass(*endpoints, dict(pair.split("=") for pair in pairs))
+    work = LimitPass(sf, nyc, dict(pair.split("=") for pair in pairs))
     work.network.run(work.run)
     told = {
         "fetch_seconds": work.fetch_seconds,

@@ -19,12 +19,12 @@ from causeway.core.codecs import Codec
 from causeway.core.demands import Demands
 from causeway.core.records import Record, encode_batch
 from causeway.core.repack import repack
+from tests.fidelity.cases import NOBODY
 
 PAGE = Path(__file__).parents[2] / "docs" / "repack.md"
 LEAST_PER_SECOND = 250_000
 RECORD_BYTES = 100
 _TRIES = 7
-_NOBODY = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "transactional": False}
 _HEAD = f"""\
 # Repack, alone
 
@@ -56,7 +56,7 @@ def batch_of(count: int, codec: Codec, base: int = 0) -> bytearray:
         )
         for n in range(count)
     ]
-    data = bytearray(encode_batch(records, codec=codec, **_NOBODY))
+    data = bytearray(encode_batch(records, codec=codec, **NOBODY))
     data[:8] = base.to_bytes(8, "big")
     return data
 

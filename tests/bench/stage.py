@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -63,12 +64,16 @@ class Stage:
             doomed = _topics(client) - kept
             for answer in client.delete_topics(sorted(doomed)).values() if doomed else ():
                 answer.result(_SECONDS)
-            wait_until(lambda c=client, k=kept: _topics(c) <= k, "topics to go", timeout_seconds=_SECONDS)
+            wait_until(partial(_has_no_others, client, kept), "topics to go", timeout_seconds=_SECONDS)
 
 
 def _cluster(name: str, folder: Path, settings: dict[str, str]) -> LabCluster:
     spec = ClusterSpec(name=name, broker_settings=_BROKER | settings, jvm_options=_JVM)
     return LabCluster(spec, folder / name)
+
+
+def _has_no_others(client: AdminClient, kept: set[str]) -> bool:
+    return _topics(client) <= kept
 
 
 def _topics(client: AdminClient) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from tests.bench.idle import Idleness
@@ -97,8 +98,7 @@ def _row(outcome: Outcome, contender: str, yardstick: float) -> Row:
         share_of_limit=rate * limit / work.records if limit else None,
         copying_cpu_per_gigabyte=_mean(turns, _copying_cpu) / gigabytes,
         copying_cpu_by_kind={
-            kind: _mean(turns, lambda turn, k=kind: turn.copying_cpu_seconds.get(k, 0.0)) / gigabytes
-            for kind in kinds
+            kind: _mean(turns, partial(_copying_cpu_of, kind)) / gigabytes for kind in kinds
         },
         starting_seconds=_mean(turns, lambda turn: turn.starting_seconds),
         starting_cpu_seconds=_mean(turns, lambda turn: max(turn.cpu_seconds - _copying_cpu(turn), 0.0)),
@@ -113,6 +113,10 @@ def _row(outcome: Outcome, contender: str, yardstick: float) -> Row:
 
 def _copying_cpu(turn: Measurement) -> float:
     return sum(turn.copying_cpu_seconds.values())
+
+
+def _copying_cpu_of(kind: str, turn: Measurement) -> float:
+    return turn.copying_cpu_seconds.get(kind, 0.0)
 
 
 def _mean(turns: Sequence[Measurement], what: Callable[[Measurement], float]) -> float:

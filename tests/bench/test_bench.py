@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 def test_everybody_copies_everything_and_is_measured(tmp_path: Path) -> None:
     (work,) = chosen("plain", 0.002, None)
     said: list[str] = []
-    contenders = [PlainLoop(), CausewayOnSpark()]
+    contenders: list[Contender] = [PlainLoop(), CausewayOnSpark()]
     bench = Bench(tmp_path, contenders, rounds=1, say=said.append, followed_seconds=2.0, warms_up=False)
 
     outcome = bench.run(work)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from causeway.core.identity import TopicPartition
-from causeway.flows.verify import PartitionPair, verify_flow
+from causeway.flows.partition_pair import PartitionPair
+from causeway.flows.verify import verify_flow
 from tests.chaos import faults
 from tests.chaos.ground import CampaignFailed, Ground
 from tests.chaos.processes import wait_until
@@ -71,8 +72,11 @@ class Campaign(Ground):
     def succeed(self, dead: SparkRun) -> SparkRun:
         """The run after one that was killed, at once, in one of the three ways there are."""
         how = self.chance.choices(("take over", "same run id", "watch for silence"), (5, 4, 1))[0]
-        options = {"take over": {"take_over": True}, "same run id": {"run_id": dead.run_id}}.get(how, {})
-        self.run = self.launch(how, **options)
+        ways: dict[str, dict[str, object]] = {
+            "take over": {"take_over": True},
+            "same run id": {"run_id": dead.run_id},
+        }
+        self.run = self.launch(how, **ways.get(how, {}))
         return self.run
 
     def wait_until_copied(self) -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from causeway.config.deployment import Deployment
+from causeway.config.load import load_flows
 from causeway.spark import driver, session
-
-load_flows = driver.load_flows
 
 
 def with_short_limits(path: Path) -> Deployment:
@@ -20,6 +19,6 @@ def with_short_limits(path: Path) -> Deployment:
 
 
 if __name__ == "__main__":
-    driver.load_flows = with_short_limits  # type: ignore[assignment]
+    driver.load_flows = with_short_limits  # type: ignore[assignment, attr-defined]
     session.GRACE_SECONDS = 4.0
     raise SystemExit(driver.main(sys.argv[1:]))

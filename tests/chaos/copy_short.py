@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from causeway.config.deployment import Deployment
+from causeway.config.load import load_flows
 from causeway.spark import driver
-
-load_flows = driver.load_flows
 
 
 def with_short_time_out(path: Path) -> Deployment:
@@ -20,5 +19,5 @@ def with_short_time_out(path: Path) -> Deployment:
 
 
 if __name__ == "__main__":
-    driver.load_flows = with_short_time_out  # type: ignore[assignment]
+    driver.load_flows = with_short_time_out  # type: ignore[assignment, attr-defined]
     raise SystemExit(driver.main(sys.argv[1:]))

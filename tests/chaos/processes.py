@@ -18,7 +18,7 @@ from pathlib import Path
 from causeway.lab import processes as lab
 from causeway.lab.processes import ProcessIdentity
 
-_TIED_EXEC = Path(lab.__file__).with_name("tied_exec.py")
+_TIED_EXEC = Path(lab.__file__).parents[1] / "tied_exec.py"
 _PPID, _SESSION = 1, 3  # positions in /proc/<pid>/stat, counted behind the command's name
 
 

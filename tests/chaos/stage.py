@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +35,9 @@ _ROOT = Path(__file__).parents[2]
 class Content:
     """All that could be added to: ends of data and map, what readers without isolation see, positions."""
 
-    ends: dict[TopicPartition, object]
+    ends: Mapping[TopicPartition, object]
     records: dict[str, Digests]
-    positions: dict[TopicPartition, object]
+    positions: Mapping[TopicPartition, object]
 
     def assert_same(self, later: Content) -> None:
         assert later.ends == self.ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -67,7 +68,7 @@ def _batches(at: Stage, tp: TopicPartition) -> list[tuple[int, int, bool]]:
         topic_id = network.run(lambda: reader.wire.topics([tp.topic]))[tp.topic].topic_id
         while True:
             wanted = {tp: FetchFrom(topic_id, offset)}
-            answer = network.run(lambda w=wanted: reader.fetch(w, max_bytes=1 << 20, max_wait_ms=0))[tp]
+            answer = network.run(partial(reader.fetch, wanted, max_bytes=1 << 20, max_wait_ms=0))[tp]
             assert isinstance(answer, Fetched)
             heads = [head for head, _ in split_batches(answer.records)]
             if not heads:

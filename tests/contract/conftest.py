@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.codecs import Codec
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.ports import AppendAnswer, LogEnd
 from causeway.core.position import Position
 from causeway.core.producer import ProducerState
 from causeway.core.records import Record, encode_batch
@@ -68,7 +69,9 @@ class Bench:
         held = ProducerState(producer.producer_id, producer.epoch)
         return WireOwner(target.wire, self.lane, TIMEOUT_MS, held)
 
-    async def append(self, owner: WireOwner, tp: TopicPartition, count: int, *, at: int | None = None) -> Any:
+    async def append(
+        self, owner: WireOwner, tp: TopicPartition, count: int, *, at: int | None = None
+    ) -> AppendAnswer:
         """The answer for a batch of so many records; repeated while the last transaction completes."""
         sequence = owner.producer.take_sequence(tp, count) if at is None else at
         batch = data(owner.producer, count, sequence)
@@ -82,11 +85,17 @@ class Bench:
     async def settled(self, target: WireTarget, tp: TopicPartition) -> tuple[int, int]:
         """Last stable offset and end, once they are the same: a marker takes a moment."""
         for _ in range(500):
-            stable, end = (await target.last_stables([tp]))[tp], (await target.log_ends([tp]))[tp].offset
+            stable, end = (await target.last_stables([tp]))[tp], (await self.end(target, tp)).offset
             if stable == end:
                 break
             await self.network.sleep(0.01)
+        assert isinstance(stable, int)
         return stable, end
+
+    async def end(self, target: WireTarget, tp: TopicPartition) -> LogEnd:
+        end = (await target.log_ends([tp]))[tp]
+        assert isinstance(end, LogEnd)
+        return end
 
     def position(self, source_next: int, target_next: int) -> Position:
         return Position(
@@ -112,23 +121,29 @@ def data(producer: ProducerState, count: int, sequence: int) -> bytes:
     )
 
 
+@pytest.fixture
+def partitions() -> int:
+    """Of the bench's topic; a module that wants more has a fixture of its own."""
+    return 2
+
+
 @pytest.fixture(params=["simulated", "simulated_v1", "real", "real_v1"])
-def bench(request, topic_name):
+def bench(request: pytest.FixtureRequest, topic_name: Callable[..., str], partitions: int) -> Iterator[Bench]:
     kind = request.param
     is_v2 = not kind.endswith("v1")
     if kind.startswith("simulated"):
-        yield _simulated(is_v2=is_v2)
+        yield _simulated(partitions, is_v2=is_v2)
         return
     cluster = request.getfixturevalue("nyc" if is_v2 else "nyc_v1")
     admin = request.getfixturevalue("admin_of")(cluster)
     name = topic_name("contract")
     existing = admin.list_topics(timeout=20).topics
-    wanted = [NewTopic(name, 2, 1)]
+    wanted = [NewTopic(name, partitions, 1)]
     if FLOWS_TOPIC not in existing:  # as the product makes it: other tests find it there
         wanted.append(NewTopic(FLOWS_TOPIC, 1, 1, config={"cleanup.policy": "compact"}))
     for made in admin.create_topics(wanted).values():
         made.result()
-    wait_for_leaders(admin, {name: 2, FLOWS_TOPIC: 1})
+    wait_for_leaders(admin, {name: partitions, FLOWS_TOPIC: 1})
     network, wires = Network(), list[Wire]()
 
     def new_wire() -> Wire:
@@ -141,7 +156,7 @@ def bench(request, topic_name):
     async def known() -> UUID:
         for _ in range(200):
             found = (await first.topics([name]))[name]
-            if not found.error and len(found.leaders) == 2 and min(found.leaders.values()) >= 0:
+            if not found.error and len(found.leaders) == partitions and min(found.leaders.values()) >= 0:
                 break
             await network.sleep(0.05)
         return found.topic_id
@@ -153,10 +168,10 @@ def bench(request, topic_name):
     network.close()
 
 
-def _simulated(*, is_v2: bool) -> Bench:
+def _simulated(partitions: int, *, is_v2: bool) -> Bench:
     loop = Loop(1)
     cluster = SimCluster(loop, "nyc", is_v2=is_v2)
-    topic = cluster.create_topic("t", 2)
+    topic = cluster.create_topic("t", partitions)
     cluster.create_topic(FLOWS_TOPIC, 1)
     network = VirtualNetwork(Process(loop, "test"))
     return Bench(

@@ -3,8 +3,8 @@
 from tests.contract.conftest import Bench
 
 
-def test_the_quickest_answer_tells_how_far_away_a_cluster_is(bench: Bench):
-    async def work():
+def test_the_quickest_answer_tells_how_far_away_a_cluster_is(bench: Bench) -> None:
+    async def work() -> list[float]:
         target = await bench.client()
         told = [target.wire.round_trip_seconds]
         for _ in range(20):

@@ -10,25 +10,44 @@ from uuid import UUID
 import pytest
 
 from causeway.brokers.group_offsets import _offsets_request
-from causeway.brokers.owner import init_producer
+from causeway.brokers.owner import WireOwner, init_producer
+from causeway.brokers.target_log import WireTarget
 from causeway.core.batches import rebase
 from causeway.core.codecs import Codec
-from causeway.core.flow_state import run_record
+from causeway.core.flow_state import FlowState, run_record
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Appended, Beaten, EpochEnd, Fetched, FetchFrom, OpenTransaction, Refused
+from causeway.core.ports import (
+    AppendAnswer,
+    Appended,
+    Beaten,
+    EpochEnd,
+    FetchAnswer,
+    Fetched,
+    FetchFrom,
+    OpenTransaction,
+    Refused,
+)
+from causeway.core.position import ForeignPosition, Position
 from causeway.core.producer import ProducerEpoch, ProducerState
 from causeway.core.records import Record, encode_batch
 from tests.contract.conftest import TIMEOUT_MS, Bench, data
 
 pytestmark = pytest.mark.integration
 
+Held = Position | ForeignPosition | None
+Found = list[tuple[Seen, int]]
+"""Batches, and how many records each has."""
+Open = dict[TopicPartition, list[int] | Refused]
+Transaction = OpenTransaction | None
+Told = tuple[int | Refused, int | Refused, int, Open, Found]
 
-async def seen(bench: Bench, target, tp, offset=0) -> list[tuple[Seen, int]]:
+
+async def seen(bench: Bench, target: WireTarget, tp: TopicPartition, offset: int = 0) -> Found:
     """Everything up to the last stable offset; an answer may hold less of it than there is."""
-    found: list[tuple[Seen, int]] = []
+    found: Found = []
     for _ in range(50):
         wanted = {tp: FetchFrom(bench.topic_id, offset)}
         answer = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[tp]
@@ -44,8 +63,8 @@ async def seen(bench: Bench, target, tp, offset=0) -> list[tuple[Seen, int]]:
 # append
 
 
-def test_every_append_tells_its_offset(bench: Bench):
-    async def work():
+def test_every_append_tells_its_offset(bench: Bench) -> None:
+    async def work() -> list[AppendAnswer]:
         _, owner = await bench.claim()
         return [
             await bench.append(owner, bench.here, 3),
@@ -56,8 +75,8 @@ def test_every_append_tells_its_offset(bench: Bench):
     assert [a.base_offset for a in bench.run(work)] == [0, 3, 0]
 
 
-def test_behind_a_marker_the_next_offset_is_one_further(bench: Bench):
-    async def work():
+def test_behind_a_marker_the_next_offset_is_one_further(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await owner.end(commit=True)
@@ -66,8 +85,8 @@ def test_behind_a_marker_the_next_offset_is_one_further(bench: Bench):
     assert bench.run(work).base_offset == 4
 
 
-def test_a_batch_that_was_left_out_is_missed(bench: Bench):
-    async def work():
+def test_a_batch_that_was_left_out_is_missed(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         return await bench.append(owner, bench.here, 1, at=7)
@@ -75,8 +94,8 @@ def test_a_batch_that_was_left_out_is_missed(bench: Bench):
     assert bench.run(work).code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_batch_sent_again_is_not_appended_again(bench: Bench):
-    async def work():
+def test_a_batch_sent_again_is_not_appended_again(bench: Bench) -> None:
+    async def work() -> tuple[AppendAnswer, AppendAnswer, tuple[int, int]]:
         target, owner = await bench.claim()
         first = await bench.append(owner, bench.here, 3, at=0)
         again = await bench.append(owner, bench.here, 3, at=0)
@@ -88,10 +107,10 @@ def test_a_batch_sent_again_is_not_appended_again(bench: Bench):
     assert end == 4
 
 
-def test_where_nothing_is_known_of_a_producer_only_v2_wants_its_first_batch(bench: Bench):
+def test_where_nothing_is_known_of_a_producer_only_v2_wants_its_first_batch(bench: Bench) -> None:
     """Why a lost connection ends a transaction (rule R4)."""
 
-    async def work():
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         return await bench.append(owner, bench.here, 2, at=10)
 
@@ -102,8 +121,8 @@ def test_where_nothing_is_known_of_a_producer_only_v2_wants_its_first_batch(benc
         assert answer.base_offset == 0
 
 
-def test_sequences_begin_anew_with_each_epoch(bench: Bench):
-    async def work():
+def test_sequences_begin_anew_with_each_epoch(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await owner.end(commit=True)
@@ -112,8 +131,8 @@ def test_sequences_begin_anew_with_each_epoch(bench: Bench):
     assert bench.run(work).code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_refused_partition_holds_nobody_up(bench: Bench):
-    async def work():
+def test_a_refused_partition_holds_nobody_up(bench: Bench) -> None:
+    async def work() -> dict[TopicPartition, AppendAnswer]:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 1)
         await bench.append(owner, bench.there, 1)
@@ -126,8 +145,8 @@ def test_a_refused_partition_holds_nobody_up(bench: Bench):
     assert answers[bench.there].base_offset == 1
 
 
-def test_a_batch_over_the_limit_is_refused_for_its_own_fault(bench: Bench):
-    async def work():
+def test_a_batch_over_the_limit_is_refused_for_its_own_fault(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         producer = owner.producer
         big = encode_batch(
@@ -142,8 +161,8 @@ def test_a_batch_over_the_limit_is_refused_for_its_own_fault(bench: Bench):
     assert bench.run(work).code == Code.MESSAGE_TOO_LARGE
 
 
-def test_a_batch_with_holes_is_refused(bench: Bench):
-    async def work():
+def test_a_batch_with_holes_is_refused(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         batch = bytearray(data(owner.producer, 2, 0))
         batch[23:27] = (4).to_bytes(4, "big")  # the last offset delta: three records are missing
@@ -161,8 +180,8 @@ def test_a_batch_with_holes_is_refused(bench: Bench):
 # the claim
 
 
-def test_a_claim_beats_the_older_owner_in_everything(bench: Bench):
-    async def work():
+def test_a_claim_beats_the_older_owner_in_everything(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, old = await bench.claim()
         await bench.append(old, bench.here, 3)
         await bench.claim()
@@ -178,10 +197,10 @@ def test_a_claim_beats_the_older_owner_in_everything(bench: Bench):
     assert bench.run(work).code == Code.INVALID_PRODUCER_EPOCH
 
 
-def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench):
+def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench) -> None:
     """No marker has told that partition's leader of the claim: the coordinator does."""
 
-    async def work():
+    async def work() -> AppendAnswer:
         _, old = await bench.claim()
         await bench.append(old, bench.here, 3)
         await bench.claim()
@@ -195,14 +214,14 @@ def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench):
     assert bench.run(work).code == Code.INVALID_PRODUCER_EPOCH
 
 
-def test_a_claim_aborts_what_was_open_and_answers_when_it_is_closed(bench: Bench):
-    async def work():
+def test_a_claim_aborts_what_was_open_and_answers_when_it_is_closed(bench: Bench) -> None:
+    async def work() -> tuple[int | Refused, int, Held, Found]:
         _, old = await bench.claim()
         await bench.append(old, bench.here, 3)
         await old.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
         target, _ = await bench.claim()
         stable = (await target.last_stables([bench.here]))[bench.here]
-        end = (await target.log_ends([bench.here]))[bench.here].offset
+        end = (await bench.end(target, bench.here)).offset
         positions = await target.positions(bench.group, [bench.here], stable=True)
         return stable, end, positions[bench.here], await seen(bench, target, bench.here)
 
@@ -211,8 +230,8 @@ def test_a_claim_aborts_what_was_open_and_answers_when_it_is_closed(bench: Bench
     assert found == [(Seen.ABORTED, 3), (Seen.MARKER, 1)]
 
 
-def test_claiming_again_with_what_one_holds_is_refused_to_the_beaten(bench: Bench):
-    async def work():
+def test_claiming_again_with_what_one_holds_is_refused_to_the_beaten(bench: Bench) -> None:
+    async def work() -> None:
         target, old = await bench.claim()
         await bench.claim()
         with pytest.raises(Beaten):
@@ -221,8 +240,8 @@ def test_claiming_again_with_what_one_holds_is_refused_to_the_beaten(bench: Benc
     bench.run(work)
 
 
-def test_claiming_again_with_what_one_holds_gives_the_next_epoch(bench: Bench):
-    async def work():
+def test_claiming_again_with_what_one_holds_gives_the_next_epoch(bench: Bench) -> None:
+    async def work() -> tuple[ProducerState, ProducerState]:
         target, owner = await bench.claim()
         return owner.producer, await init_producer(target.wire, bench.lane, TIMEOUT_MS, owner.producer)
 
@@ -233,8 +252,8 @@ def test_claiming_again_with_what_one_holds_gives_the_next_epoch(bench: Bench):
 # positions
 
 
-def test_a_position_is_there_with_the_commit_and_not_before(bench: Bench):
-    async def work():
+def test_a_position_is_there_with_the_commit_and_not_before(bench: Bench) -> None:
+    async def work() -> tuple[Held, int, Held]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
@@ -252,8 +271,8 @@ def test_a_position_is_there_with_the_commit_and_not_before(bench: Bench):
     assert after == bench.position(5, 3)
 
 
-def test_an_aborted_position_leaves_the_one_before(bench: Bench):
-    async def work():
+def test_an_aborted_position_leaves_the_one_before(bench: Bench) -> None:
+    async def work() -> Held:
         target, owner = await bench.claim()
         await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
         await owner.end(commit=True)
@@ -265,8 +284,8 @@ def test_an_aborted_position_leaves_the_one_before(bench: Bench):
     assert bench.run(work) == bench.position(5, 3)
 
 
-def test_a_late_position_of_an_ended_transaction_is_refused(bench: Bench):
-    async def work():
+def test_a_late_position_of_an_ended_transaction_is_refused(bench: Bench) -> None:
+    async def work() -> Held:
         target, owner = await bench.claim()
         before = state_of(owner)
         await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
@@ -280,15 +299,15 @@ def test_a_late_position_of_an_ended_transaction_is_refused(bench: Bench):
     assert bench.run(work) == bench.position(5, 3)
 
 
-def state_of(owner) -> ProducerState:
+def state_of(owner: WireOwner) -> ProducerState:
     return ProducerState(owner.producer.producer_id, owner.producer.epoch)
 
 
 # the end
 
 
-def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench):
-    async def work():
+def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench) -> None:
+    async def work() -> int:
         target, owner = await bench.claim()
         before = state_of(owner)
         await bench.append(owner, bench.here, 3)
@@ -296,7 +315,9 @@ def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench):
         await bench.settled(target, bench.here)
         late = bench.as_before(await bench.client(), before)
         if bench.is_v2:
-            return (await late.append({bench.here: data(before, 1, 3)}))[bench.here].code
+            answer = (await late.append({bench.here: data(before, 1, 3)}))[bench.here]
+            assert isinstance(answer, Refused)
+            return answer.code
         with pytest.raises(Beaten):
             await late.append({bench.here: data(before, 1, 3)})
         return Code.INVALID_PRODUCER_EPOCH
@@ -304,11 +325,11 @@ def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench):
     assert bench.run(work) == Code.INVALID_PRODUCER_EPOCH
 
 
-def test_an_end_that_comes_again(bench: Bench):
+def test_an_end_that_comes_again(bench: Bench) -> None:
     """v2 tells the owner its next epoch again; an abort behind the commit is refused. On v1 the lane has
     been claimed again by then."""
 
-    async def work():
+    async def work() -> Found:
         target, owner = await bench.claim()
         before = state_of(owner)
         await bench.append(owner, bench.here, 3)
@@ -328,8 +349,8 @@ def test_an_end_that_comes_again(bench: Bench):
     assert bench.run(work) == [(Seen.DATA, 3), (Seen.MARKER, 1)]
 
 
-def test_aborted_data_is_nothing_to_a_reader(bench: Bench):
-    async def work():
+def test_aborted_data_is_nothing_to_a_reader(bench: Bench) -> None:
+    async def work() -> Found:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await owner.end(commit=False)
@@ -341,8 +362,8 @@ def test_aborted_data_is_nothing_to_a_reader(bench: Bench):
     assert bench.run(work) == [(Seen.ABORTED, 3), (Seen.MARKER, 1), (Seen.DATA, 2), (Seen.MARKER, 1)]
 
 
-def test_nothing_can_be_committed_without_a_transaction(bench: Bench):
-    async def work():
+def test_nothing_can_be_committed_without_a_transaction(bench: Bench) -> None:
+    async def work() -> None:
         _, owner = await bench.claim()
         with pytest.raises(Beaten):
             await owner.end(commit=True)
@@ -350,14 +371,14 @@ def test_nothing_can_be_committed_without_a_transaction(bench: Bench):
     bench.run(work)
 
 
-def test_an_empty_transaction_leaves_a_marker(bench: Bench):
+def test_an_empty_transaction_leaves_a_marker(bench: Bench) -> None:
     """The cure of a lost marker (rule R5)."""
 
-    async def work():
+    async def work() -> tuple[int, int, Found]:
         target, owner = await bench.claim()
         await owner.close_partitions([bench.here], commit=True)
         for _ in range(500):
-            if (await target.log_ends([bench.here]))[bench.here].offset:
+            if (await bench.end(target, bench.here)).offset:
                 break
             await bench.network.sleep(0.01)
         stable, end = await bench.settled(target, bench.here)
@@ -367,10 +388,10 @@ def test_an_empty_transaction_leaves_a_marker(bench: Bench):
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_pending_positions_end_with_an_empty_transaction_over_their_group(bench: Bench, commit: bool):
+def test_pending_positions_end_with_an_empty_transaction_over_their_group(bench: Bench, commit: bool) -> None:
     """The cure of a marker that the positions didn't get: here they wait for the one that is on its way."""
 
-    async def work():
+    async def work() -> Held:
         target, owner = await bench.claim()
         await owner.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
         await owner.close_partitions([], commit=commit, group=bench.group)
@@ -379,8 +400,8 @@ def test_pending_positions_end_with_an_empty_transaction_over_their_group(bench:
     assert bench.run(work) == (bench.position(5, 3) if commit else None)
 
 
-def test_an_empty_transaction_over_a_group_is_accepted_with_nothing_pending(bench: Bench):
-    async def work():
+def test_an_empty_transaction_over_a_group_is_accepted_with_nothing_pending(bench: Bench) -> None:
+    async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         for commit in (True, False):
             await owner.close_partitions([], commit=commit, group=bench.group)
@@ -392,15 +413,15 @@ def test_an_empty_transaction_over_a_group_is_accepted_with_nothing_pending(benc
 # logs
 
 
-def test_what_is_open_is_behind_the_last_stable_offset(bench: Bench):
-    async def work():
+def test_what_is_open_is_behind_the_last_stable_offset(bench: Bench) -> None:
+    async def work() -> tuple[Told, tuple[int, int], Open, int]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         tps = [bench.here]
         told = (
             (await target.log_starts(tps))[bench.here],
             (await target.last_stables(tps))[bench.here],
-            (await target.log_ends(tps))[bench.here].offset,
+            (await bench.end(target, bench.here)).offset,
             await target.open_producers(tps),
             await seen(bench, target, bench.here),
         )
@@ -415,12 +436,12 @@ def test_what_is_open_is_behind_the_last_stable_offset(bench: Bench):
     assert closed == {bench.here: []}
 
 
-def test_an_epoch_ends_where_the_log_does_and_an_unknown_one_nowhere(bench: Bench):
-    async def work():
+def test_an_epoch_ends_where_the_log_does_and_an_unknown_one_nowhere(bench: Bench) -> None:
+    async def work() -> tuple[int, EpochEnd | Refused, EpochEnd | Refused]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         return (
-            (await target.log_ends([bench.here]))[bench.here].leader_epoch,
+            (await bench.end(target, bench.here)).leader_epoch,
             (await target.epoch_ends({bench.here: 0}))[bench.here],
             (await target.epoch_ends({bench.here: 9}))[bench.here],
         )
@@ -428,8 +449,8 @@ def test_an_epoch_ends_where_the_log_does_and_an_unknown_one_nowhere(bench: Benc
     assert bench.run(work) == (0, EpochEnd(0, 3), EpochEnd(-1, -1))
 
 
-def test_a_fetch_of_another_topic_id_is_refused(bench: Bench):
-    async def work():
+def test_a_fetch_of_another_topic_id_is_refused(bench: Bench) -> None:
+    async def work() -> FetchAnswer:
         target = await bench.client()
         wanted = {bench.here: FetchFrom(UUID(int=77), 0)}
         return (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[bench.here]
@@ -438,8 +459,8 @@ def test_a_fetch_of_another_topic_id_is_refused(bench: Bench):
 
 
 @pytest.mark.parametrize(("offset", "last_epoch"), [(99, -1), (0, 9)], ids=["offset", "epoch"])
-def test_a_fetch_of_what_the_log_never_held_is_refused(bench: Bench, offset, last_epoch):
-    async def work():
+def test_a_fetch_of_what_the_log_never_held_is_refused(bench: Bench, offset: int, last_epoch: int) -> None:
+    async def work() -> FetchAnswer:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await owner.end(commit=True)
@@ -450,8 +471,8 @@ def test_a_fetch_of_what_the_log_never_held_is_refused(bench: Bench, offset, las
     assert bench.run(work).code == Code.OFFSET_OUT_OF_RANGE
 
 
-def test_a_fetch_begins_with_the_batch_that_holds_the_offset(bench: Bench):
-    async def work():
+def test_a_fetch_begins_with_the_batch_that_holds_the_offset(bench: Bench) -> None:
+    async def work() -> tuple[Found, Found]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         await bench.append(owner, bench.here, 2)
@@ -464,8 +485,8 @@ def test_a_fetch_begins_with_the_batch_that_holds_the_offset(bench: Bench):
     assert second == [(Seen.DATA, 2), (Seen.MARKER, 1)]
 
 
-def test_turns_are_said_in_one_order(bench: Bench):
-    async def work():
+def test_turns_are_said_in_one_order(bench: Bench) -> None:
+    async def work() -> tuple[int, FlowState]:
         first, second = await bench.client(), await bench.client()
         flow = bench.group.removeprefix("causeway.")
         before = await first.flow_state(flow)
@@ -479,8 +500,8 @@ def test_turns_are_said_in_one_order(bench: Bench):
     assert state.run.holder == "me"
 
 
-def test_the_next_epoch_says_that_nobody_claimed_in_between(bench: Bench):
-    async def work():
+def test_the_next_epoch_says_that_nobody_claimed_in_between(bench: Bench) -> None:
+    async def work() -> tuple[ProducerEpoch, ProducerState, ProducerState]:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 2)
         await owner.end(commit=True)
@@ -494,8 +515,8 @@ def test_the_next_epoch_says_that_nobody_claimed_in_between(bench: Bench):
     assert not left.is_followed_by(behind_another)
 
 
-def test_lanes_that_read_their_positions_at_the_same_moment_all_get_them(bench: Bench):
-    async def work():
+def test_lanes_that_read_their_positions_at_the_same_moment_all_get_them(bench: Bench) -> None:
+    async def work() -> list[Held]:
         target, owner = await bench.claim()
         await owner.commit_positions(bench.group, {bench.here: bench.position(2, 2)})
         await owner.end(commit=True)
@@ -512,10 +533,10 @@ def test_lanes_that_read_their_positions_at_the_same_moment_all_get_them(bench: 
     assert bench.run(work) == [bench.position(2, 2)] * 4
 
 
-def test_one_claimed_lane_answers_for_all(bench: Bench):
+def test_one_claimed_lane_answers_for_all(bench: Bench) -> None:
     """The shape of a whole transaction: data, position, end, and what a reader then has."""
 
-    async def work():
+    async def work() -> tuple[list[AppendAnswer], dict[TopicPartition, Held], dict[TopicPartition, Position]]:
         target, owner = await bench.claim()
         answers = [await bench.append(owner, tp, 2) for tp in (bench.here, bench.there)]
         positions = {tp: bench.position(2, 2) for tp in (bench.here, bench.there)}
@@ -533,8 +554,8 @@ def test_one_claimed_lane_answers_for_all(bench: Bench):
 # settling: what anybody is told of a lane's transaction, and who may commit it
 
 
-def test_what_is_open_is_told_to_anybody(bench: Bench):
-    async def work():
+def test_what_is_open_is_told_to_anybody(bench: Bench) -> None:
+    async def work() -> tuple[Transaction, Transaction, ProducerState, Transaction, Transaction]:
         bystander = await bench.client()
         never = await bystander.open_transaction(bench.lane)
         _, owner = await bench.claim()
@@ -558,8 +579,8 @@ def _offsets_partition(found: OpenTransaction) -> int:
     return next(tp.partition for tp in found.partitions if tp.topic == "__consumer_offsets")
 
 
-def test_only_transactions_of_version_2_may_be_settled(bench: Bench):
-    async def work():
+def test_only_transactions_of_version_2_may_be_settled(bench: Bench) -> None:
+    async def work() -> bool:
         return (await bench.client()).may_be_settled
 
     assert bench.run(work) is bench.is_v2
@@ -572,13 +593,19 @@ def v2(bench: Bench) -> Bench:
     return bench
 
 
-def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Bench):
-    async def work():
+async def open_now(target: WireTarget, lane: str) -> OpenTransaction:
+    found = await target.open_transaction(lane)
+    assert found is not None
+    return found
+
+
+def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Bench) -> None:
+    async def work() -> tuple[bool, tuple[int, int], Held, AppendAnswer, Found]:
         bystander = await v2.client()
         _, owner = await v2.claim()
         await v2.append(owner, v2.here, 3)
         await owner.commit_positions(v2.group, {v2.here: v2.position(5, 3)})
-        found = await bystander.open_transaction(v2.lane)
+        found = await open_now(bystander, v2.lane)
         asked = await bystander.settle(v2.lane, found)
         ends = await v2.settled(bystander, v2.here)
         position = await bystander.positions(v2.group, [v2.here], stable=True)
@@ -595,13 +622,13 @@ def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Be
     assert found == [(Seen.DATA, 3), (Seen.MARKER, 1)]
 
 
-def test_an_owner_that_is_settled_while_it_commits_learns_the_next_epoch(v2: Bench):
-    async def work():
+def test_an_owner_that_is_settled_while_it_commits_learns_the_next_epoch(v2: Bench) -> None:
+    async def work() -> tuple[int, int, AppendAnswer]:
         bystander = await v2.client()
         _, owner = await v2.claim()
         await v2.append(owner, v2.here, 3)
         before = owner.producer.epoch
-        await bystander.settle(v2.lane, await bystander.open_transaction(v2.lane))
+        await bystander.settle(v2.lane, await open_now(bystander, v2.lane))
         await v2.settled(bystander, v2.here)
         await owner.end(commit=True)
         return before, owner.producer.epoch, await v2.append(owner, v2.here, 1)
@@ -611,12 +638,12 @@ def test_an_owner_that_is_settled_while_it_commits_learns_the_next_epoch(v2: Ben
     assert answer.base_offset == 4
 
 
-def test_what_somebody_ended_or_claimed_meanwhile_is_described_again(v2: Bench):
-    async def work():
+def test_what_somebody_ended_or_claimed_meanwhile_is_described_again(v2: Bench) -> None:
+    async def work() -> tuple[bool, Transaction, Found]:
         bystander = await v2.client()
         _, owner = await v2.claim()
         await v2.append(owner, v2.here, 3)
-        found = await bystander.open_transaction(v2.lane)
+        found = await open_now(bystander, v2.lane)
         await v2.claim()
         asked = await bystander.settle(v2.lane, found)
         return asked, await bystander.open_transaction(v2.lane), await seen(v2, bystander, v2.here)
@@ -624,8 +651,8 @@ def test_what_somebody_ended_or_claimed_meanwhile_is_described_again(v2: Bench):
     assert v2.run(work) == (True, None, [(Seen.ABORTED, 3), (Seen.MARKER, 1)])
 
 
-def test_without_a_transaction_settling_is_refused_for_good(v2: Bench):
-    async def work():
+def test_without_a_transaction_settling_is_refused_for_good(v2: Bench) -> None:
+    async def work() -> bool:
         bystander = await v2.client()
         _, owner = await v2.claim()
         nothing = OpenTransaction(owner.producer.producer_id, owner.producer.epoch, frozenset())
@@ -634,22 +661,24 @@ def test_without_a_transaction_settling_is_refused_for_good(v2: Bench):
     assert v2.run(work) is False
 
 
-def test_open_records_are_read_without_isolation_only(bench: Bench):
-    async def work():
+def test_open_records_are_read_without_isolation_only(bench: Bench) -> None:
+    async def work() -> list[list[int]]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
         wanted = {bench.here: FetchFrom(bench.topic_id, 0)}
-        with_it = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0))[bench.here]
-        without = (await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0, is_isolated=False))[
-            bench.here
-        ]
-        return [[h.record_count for h, _, _ in read_committed(a.records, (), 0)] for a in (with_it, without)]
+        counts = []
+        for is_isolated in (True, False):
+            answers = await target.fetch(wanted, max_bytes=1 << 20, max_wait_ms=0, is_isolated=is_isolated)
+            answer = answers[bench.here]
+            assert isinstance(answer, Fetched)
+            counts.append([h.record_count for h, _, _ in read_committed(answer.records, (), 0)])
+        return counts
 
     assert bench.run(work) == [[], [3]]
 
 
-def test_a_topic_that_only_forgets_its_oldest_records_isnt_compacted(bench: Bench):
-    async def work():
+def test_a_topic_that_only_forgets_its_oldest_records_isnt_compacted(bench: Bench) -> None:
+    async def work() -> tuple[frozenset[str], frozenset[str]]:
         target = await bench.client()
         return await target.compacted([bench.topic]), await target.compacted(["never-made"])
 

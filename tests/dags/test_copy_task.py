@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,8 @@ def test_what_is_handed_over_shows_no_secret() -> None:
 def test_the_task_keeps_nothing_that_a_page_could_show() -> None:
     from causeway.entrypoints.airflow_copy import CopyOperator
 
-    task = CopyOperator(task_id="copy", flow="sf_to_nyc", flows_file="flows.yaml", application="copy_flow.py")
+    task = CopyOperator(
+        task_id="copy", flow="sf_to_nyc", flows_file=Path("flows.yaml"), application="copy_flow.py"
+    )
     shown = {name: getattr(task, name) for name in task.template_fields}
     assert {name for name, value in shown.items() if value} == {"application", "conf", "name"}

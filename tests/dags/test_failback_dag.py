@@ -123,3 +123,49 @@ def test_what_was_looked_at_is_what_is_done_or_nothing(
     with pytest.raises(Done) as done:
         airflow_failback.apply_failback("sf_to_nyc", str(tmp_path / "flows.yaml"), {"plan": "abc"}, answers)
     assert done.value.args == (done_by, "abc")
+
+
+@pytest.mark.parametrize(
+    ("answers", "refused"),
+    [
+        ({"approve": "auto", "plan": None}, "name it by Plan"),
+        ({"approve": "auto", "plan": " "}, "name it by Plan"),
+        ({"approve": "auto", "plan": "another"}, "another was asked for"),
+        ({"approve": "ask", "plan": "another"}, "another was asked for"),
+        ({"approve": "auto", "plan": "this"}, ""),
+        ({"approve": "ask", "plan": None}, ""),
+        ({"approve": "auto", "plan": None, "dry_run": True}, ""),
+        ({"approve": "auto", "plan": None, "step": "resume"}, ""),
+    ],
+)
+def test_a_rebuild_that_nobody_approves_names_its_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], refused: str
+) -> None:
+    from types import SimpleNamespace
+
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.core.failback.plan import FailbackPlan, Way
+    from causeway.entrypoints import airflow_failback
+    from causeway.flows.failback import back
+    from tests.unit.core.test_failback import cut
+    from tests.unit.core.test_rebuild import price
+
+    def look(_ways: object, way: Way, **_: object) -> FailbackPlan:
+        priced = price() if way is Way.REBUILD else None
+        return FailbackPlan(flow="sf_to_nyc", reverse="b", way=way, cuts=(cut(),), late=(), rebuild=priced)
+
+    (tmp_path / "flows.yaml").write_text(FLOWS)
+    monkeypatch.setattr(airflow_failback, "airflow_endpoint", lambda *_: SimpleNamespace())
+    monkeypatch.setattr(back, "look_before_failback", look)
+    params = {"step": "rebuild", "dry_run": False, "accept_loss": False, **answers}
+    plan = look(None, Way(params["step"]))
+    params["plan"] = plan.hash if params["plan"] == "this" else params["plan"]
+    looked = (airflow_failback.look_at_failback, "sf_to_nyc", str(tmp_path / "flows.yaml"), params)
+    if refused:
+        with pytest.raises(AirflowFailException, match=refused):
+            looked[0](*looked[1:])
+        return
+    found = looked[0](*looked[1:])
+    assert found["plan"] == plan.hash
+    assert f"plan {plan.hash}" in found["body"]

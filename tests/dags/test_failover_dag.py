@@ -113,8 +113,11 @@ def test_no_snapshot_is_taken_that_nobody_said_yes_to(
 
 
 def test_a_dag_that_cant_be_paused_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk import BaseHook
+
     from causeway.core.errors import ClusterUnreachable
     from causeway.entrypoints import airflow_courtesy
+    from causeway.entrypoints.airflow_rest import AirflowRest
 
     asked: list[str] = []
 
@@ -123,8 +126,8 @@ def test_a_dag_that_cant_be_paused_is_no_reason_to_stop(monkeypatch: pytest.Monk
         raise ClusterUnreachable("airflow", rule="doesn't answer")
 
     found = SimpleNamespace(host="airflow", port=8080, schema="https", login="ops", password="secret")
-    monkeypatch.setattr(airflow_courtesy.BaseHook, "get_connection", lambda _: found)
-    monkeypatch.setattr(airflow_courtesy.AirflowRest, "is_paused", ask)
+    monkeypatch.setattr(BaseHook, "get_connection", lambda _: found)
+    monkeypatch.setattr(AirflowRest, "is_paused", ask)
     assert airflow_courtesy.pause_dags("f") == []
     assert asked == ["mirror__f", "groups__f", "maintain__f"]
 
@@ -145,7 +148,7 @@ def test_a_form_that_is_wrong_ends_the_task_in_one_line(
 
     (tmp_path / "flows.yaml").write_text(FLOWS)
     monkeypatch.setattr(airflow_failover, "airflow_endpoint", lambda *_: SimpleNamespace())
-    answers = {
+    answers: dict[str, Any] = {
         "timestamp": "2226-11-18T04:03:00Z",
         "safety": None,
         "groups": [],
@@ -156,3 +159,16 @@ def test_a_form_that_is_wrong_ends_the_task_in_one_line(
     }
     with pytest.raises(AirflowFailException, match=r"timestamp = 2226.*in the future"):
         airflow_failover.plan_failover("sf_to_nyc", str(tmp_path / "flows.yaml"), answers)
+
+
+def test_whatever_was_left_alone_is_counted_though_five_are_named() -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from causeway.entrypoints.airflow_failover import refuse_left_alone
+
+    refuse_left_alone([], 0)
+    kept = [*(f"g{n}: why" for n in range(20)), "and 380 more"]
+    with pytest.raises(AirflowFailException, match=r"^400 left alone, .*: g0: .*; g4: why; and 395 more$"):
+        refuse_left_alone(kept, 400)
+    with pytest.raises(AirflowFailException, match=r"^2 left alone, the others are moved: g0: why; g1: why$"):
+        refuse_left_alone(kept[:2], 2)

@@ -23,6 +23,7 @@ from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.jars import ensure_jars
 from causeway.lab.places import HOME_VARIABLE
+from tests.mirroring import Mirror, make_flow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.integration]
 
@@ -133,6 +134,31 @@ def test_a_record_that_is_missing_is_no_exact_mirror(
         assert writer.flush(30) == 0
     assert not compare(flow, Clusters(sf, nyc), said.append)
     assert f"{topic}-0: source offset 1 is missing on the target" in said
+
+
+def test_a_compacted_topic_is_compared_through_the_map_of_its_mirror(
+    sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]
+) -> None:
+    topic, said = topic_name("clicks"), list[str]()
+    client = admin_client(sf.endpoint())
+    client.create_topics([NewTopic(topic, 1, config={"cleanup.policy": "compact"})])[topic].result(30)
+    wait_for_leaders(client, {topic: 1})
+    _write(sf, topic, [b"one", b"two", b"three"])
+    mirror = Mirror(make_flow(topic.replace("-", "_"), topic), sf, nyc)
+    mirror.run()
+    mirror.close()
+    assert compare(mirror.flow, Clusters(sf, nyc), said.append), said
+    assert "3 records are equal in key, value, headers, timestamp and order" in said
+    _write(sf, topic, [b"not mirrored"])
+    assert not compare(mirror.flow, Clusters(sf, nyc), said.append)
+    assert f"{topic}-0: source offset 3 is missing on the target" in said
+
+
+def _write(cluster: LabCluster, topic: str, values: list[bytes]) -> None:
+    writer = producer(cluster.endpoint())
+    for value in values:
+        writer.produce(topic, value, b"key", timestamp=int(time.time() * 1000))
+    assert writer.flush(30) == 0
 
 
 def eventually(is_true: Callable[[], bool]) -> None:

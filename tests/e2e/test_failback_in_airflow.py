@@ -11,8 +11,9 @@ import pytest
 
 from causeway.config.load import load_flows
 from causeway.core.failback.plan import Step, Way
-from causeway.flows.failback.back import FailedBack, look_before_failback, newest_failback
+from causeway.flows.failback.back import FailedBack, look_before_failback
 from causeway.flows.failback.home import CameHome
+from causeway.flows.failback.logbook import newest_failback
 from tests.e2e.dag_runs import DagRuns
 from tests.failback.rebuilding import same_on_both
 from tests.failback.stage import FailbackStage, values
@@ -52,11 +53,11 @@ class InAirflow(FailbackStage):
         assert (run.run, run.step, run.by) == (done["run"], Step.RETURNING, "airflow back")
         return FailedBack(run=run, was_done=False)
 
-    def rebuild(self, *, accepts_loss: bool = False) -> FailedBack:
+    def rebuild(self, *, accepts_loss: bool = False, plan: str = "") -> FailedBack:
         """Not without the word that what only the old primary has may go."""
         assert accepts_loss
-        plan = look_before_failback(self.ways, Way.REBUILD)
-        self.plans.append(plan)
+        shown = look_before_failback(self.ways, Way.REBUILD)
+        self.plans.append(shown)
         before, fences = self._logs(), self.fences()
         self.runs.trigger("keeps", step="rebuild", approve="auto")
         assert self.runs.wait("keeps") == "failed"
@@ -71,7 +72,8 @@ class InAirflow(FailbackStage):
         )
         self.runs.answer("rebuild", "Approve")
         assert self.runs.wait("rebuild") == "success", self.runs.log("rebuild", "apply")
-        assert f"plan {plan.hash}" in asked["body"]
+        assert f"plan {shown.hash}" in asked["body"]
+        assert plan in ("", shown.hash)
         run, _ = newest_failback(self.ways)
         assert run is not None
         assert (run.way, run.step, run.by) == (Way.REBUILD, Step.RETURNING, "airflow rebuild")

@@ -49,7 +49,12 @@ class Storm:
 
     def java(self) -> psutil.Process:
         found: list[psutil.Process] = []
-        self.mirror.eventually(lambda: found.extend(p for p in self.mirror.drivers() if is_java(p)) or found)
+
+        def is_there() -> bool:
+            found.extend(p for p in self.mirror.drivers() if is_java(p))
+            return bool(found)
+
+        self.mirror.eventually(is_there)
         return found[0]
 
     def wait_for_next_try(self) -> None:
@@ -59,7 +64,9 @@ class Storm:
 
 def kill_the_task(storm: Storm) -> None:
     """As the kernel does when memory is short."""
-    storm.java().parent().kill()
+    driver = storm.java().parent()
+    assert driver is not None
+    driver.kill()
     storm.wait_for_next_try()
 
 

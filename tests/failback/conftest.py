@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from causeway.flows import proof
 from causeway.lab.cluster import LabCluster
 from tests.failback.stage import FailbackStage
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No group sync runs beside these failovers, so nothing is waited for."""
+    monkeypatch.setattr(proof, "OUTLIVED_SECONDS", 0.05)
 
 
 @pytest.fixture

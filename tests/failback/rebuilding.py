@@ -39,6 +39,7 @@ def play_rebuild(stage: FailbackStage, seed: int, *, again: bool = True) -> Rebu
     for _ in range(dice.randrange(1, 3)):
         stage.write(stage.old, dice.randrange(30, 120), dice)
         stage.forward.run()
+        stage.after_step()
     wrong, tail = _there_and_back(stage, dice)
     wrong += moves_exactly_again(stage, dice, {p: [] for p in range(stage.partitions)})
     if again:
@@ -58,18 +59,22 @@ def _there_and_back(
     if not is_failed_over:
         commit_somewhere(stage, stage.old, stage.stem, before, dice)
         stage.fail_over()
+        stage.after_step()
     stage.write(stage.new, dice.randrange(30, 120), dice)
     read_on(stage, dice)
     tail = {p: before[p][len(mirrored[p]) :] for p in before}
     ends = end_offsets(stage.old, of=stage.stem)
     there = stage.log(stage.new, stage.stem)
     back = stage.rebuild()
+    stage.after_step()
     wrong = [*refused_forward(stage), *_emptied(stage, ends), *_priced(stage.plans[-1], before, tail, there)]
     stage.reverse.run()
+    stage.after_step()
     stage.write(stage.new, dice.randrange(20, 80), dice)
     read_on(stage, dice)
     going = next_on_new(stage)
     stage.come_home()
+    stage.after_step()
     wrong += went_home(stage, going)
     stage.write(stage.old, dice.randrange(20, 80), dice)
     left = _count(stage.log(stage.old, stage.stem)) - _count(stage.log(stage.new, stage.stem))

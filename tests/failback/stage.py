@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,16 +19,19 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec
 
+from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.failback.plan import FailbackPlan, Way
+from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming, PrefixNaming
 from causeway.flows.clusters import open_target, state_on
 from causeway.flows.failback.back import FailedBack, Operator, fail_back, look_before_failback
-from causeway.flows.failback.home import CameHome, come_home
+from causeway.flows.failback.home import CameHome, come_home, look_before_homecoming
 from causeway.flows.failback.logbook import Ways
 from causeway.flows.failover import apply
+from causeway.flows.failover.rollback import RolledBack, roll_back
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.groups.stage import commit, committed, make_topic
@@ -55,6 +58,8 @@ class FailbackStage:
     settings: dict[str, str] = field(default_factory=dict)
     flows: tuple[Flow, Flow] | None = None
     """Forward and reverse, of some flows.yaml, over the topic of the stem's name; None: the stage's own."""
+    after_step: Callable[[], None] = lambda: None
+    """Called after each step of a story: what may happen in between."""
     said: list[str] = field(default_factory=list)
     plans: list[FailbackPlan] = field(default_factory=list)
     _written: int = 0
@@ -172,8 +177,14 @@ class FailbackStage:
         operator = Operator(by="a test", consent=self._note, say=self.said.append)
         return fail_back(self.ways, Way.RESUME, operator)
 
-    def rebuild(self, *, accepts_loss: bool = False) -> FailedBack:
-        operator = Operator(by="a test", consent=self._note, say=self.said.append, accepts_loss=accepts_loss)
+    def rebuild(self, *, accepts_loss: bool = False, plan: str = "") -> FailedBack:
+        operator = Operator(
+            by="a test",
+            consent=self._note,
+            say=self.said.append,
+            expected_plan=plan,
+            accepts_loss=accepts_loss,
+        )
         return fail_back(self.ways, Way.REBUILD, operator)
 
     def look_at_rebuild(self) -> FailbackPlan:
@@ -182,11 +193,18 @@ class FailbackStage:
     def come_home(self) -> CameHome:
         return come_home(self.ways, self.rules, self._mover)
 
+    def roll_back(self, run: str) -> RolledBack:
+        flow, endpoint = self.forward.flow, self.new.endpoint()
+        return roll_back(flow, endpoint, run, by="a test", consent=lambda *_: None, say=self.said.append)
+
+    def look_home(self) -> Sheet:
+        return look_before_homecoming(self.ways, self.rules)
+
     def _note(self, plan: FailbackPlan) -> None:
         self.plans.append(plan)
 
     @property
-    def _endpoints(self) -> tuple[object, object]:
+    def _endpoints(self) -> tuple[ClusterEndpoint, ClusterEndpoint]:
         return self.old.endpoint(), self.new.endpoint()
 
     @property

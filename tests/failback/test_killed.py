@@ -9,11 +9,17 @@ import pytest
 
 from causeway.core.errors import BadInput, FlowFenced, StalePlan
 from causeway.core.failback.plan import export_topic
+from causeway.core.fences import Fence
+from causeway.flows.clusters import open_target, state_on
+from causeway.flows.episode import look_what_is_next
 from causeway.flows.failback import back, home
+from causeway.flows.failback.lifting import lift_by_hand
+from causeway.flows.failover import steps
+from causeway.flows.fence import FenceOutcome, fence_flow, lift_fence
 from causeway.flows.look import look_at_flow
 from causeway.lab.cluster import LabCluster
 from tests.failback.stage import FailbackStage, read, values
-from tests.killing import killed_after
+from tests.killing import killed_after, killed_in_front_of
 
 pytestmark = pytest.mark.integration
 
@@ -44,6 +50,74 @@ def test_killed_after_each_step_it_goes_on(parted: FailbackStage) -> None:
     assert (view.plan.lag, dict(view.plan.parked)) == (0, {})
 
 
+async def written_since(*_: object) -> tuple[str, ...]:
+    return ("a partition ends at 9 and is mirrored to 8",)
+
+
+def lifted(stage: FailbackStage) -> FenceOutcome:
+    flow = stage.reverse.flow
+    return lift_by_hand(flow, stage.new.endpoint(), stage.old.endpoint(), by="amy", because="it is dead")
+
+
+def test_a_homecoming_that_was_given_up_and_killed_before_its_lift_is_finished(
+    parted: FailbackStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parted.resume()
+    parted.reverse.run()
+    with monkeypatch.context() as moving:
+        moving.setattr(steps, "left_behind", written_since)
+        with killed_in_front_of(steps, "open_for"):
+            parted.come_home()
+    assert str(parted.fences()[1]).startswith("failover ")
+    assert lifted(parted).changed
+    assert parted.come_home().not_yet == ()
+
+
+def test_the_fence_of_a_homecoming_that_goes_on_is_lifted_by_nobody_else(parted: FailbackStage) -> None:
+    parted.resume()
+    parted.reverse.run()
+    for module, step in ((steps, "move_for_good"), (home, "_let_reverse_stand_by")):
+        with killed_in_front_of(module, step):
+            parted.come_home()
+        with pytest.raises(BadInput, match="is of a homecoming, begun by a test, which lifts it itself"):
+            lifted(parted)
+    assert parted.come_home().moved is not None
+
+
+def test_the_last_fence_of_the_flow_that_rests_is_lifted_by_nobody(parted: FailbackStage) -> None:
+    """Its own fence was lost with the flows topic, and a person has raised the one that stands."""
+    stage = parted
+    flow, old, new = stage.forward.flow, stage.old.endpoint(), stage.new.endpoint()
+    run = stage.resume().run
+    stage.reverse.run()
+    (own,) = standing(stage)
+    fence_flow(flow, new, by="ops", because="recovered")
+    lift_fence(flow, new, by="nobody", because="lost", number=own.generation)
+    (last,) = standing(stage)
+    for number in (None, last.generation):
+        with pytest.raises(BadInput, match=f"is the only one .* while failback {run.run} leads back") as told:
+            lift_by_hand(flow, old, new, by="amy", because="it may write", number=number)
+        assert f"`causeway failback {flow.name} --home` comes first" in str(told.value)
+    fence_flow(flow, new, by="amy", because="two are too many")
+    assert lift_by_hand(flow, old, new, by="amy", because="one", number=last.generation).changed
+    lift_fence(flow, new, by="nobody", because="lost")
+
+    reverse = stage.reverse.flow
+    said = look_what_is_next(flow, reverse, old, new)
+    assert said.command == f'causeway fence {flow.name} --because "{run.fence_words}"'
+    fence_flow(flow, new, by="amy", because=run.fence_words)
+    assert look_what_is_next(flow, reverse, old, new).command == f"causeway failback {flow.name} --home"
+    assert len(stage.come_home().not_yet) == 1
+    assert lift_by_hand(flow, old, new, by="amy", because="all is home").changed
+    assert stage.fences() == (None, run.stand_by_words)
+
+
+def standing(stage: FailbackStage) -> tuple[Fence, ...]:
+    """On the forward flow."""
+    with open_target(stage.new.endpoint()) as (network, target):
+        return network.run(lambda: state_on(target, stage.forward.flow.name)).standing
+
+
 def test_what_is_refused(parted: FailbackStage) -> None:
     stage = parted
     with pytest.raises(BadInput, match="--resume` or `--rebuild` comes first"):
@@ -59,23 +133,19 @@ def test_what_is_refused(parted: FailbackStage) -> None:
     assert stage.resume().run.facts["parted"] is True
 
 
-def test_a_rollback_of_the_failover_doesnt_open_the_forward_flow_beside_the_way_back(
-    parted: FailbackStage,
-) -> None:
-    from causeway.flows.failover.rollback import roll_back
-
+def test_a_rollback_of_the_failover_is_refused_in_the_middle_of_a_failback(parted: FailbackStage) -> None:
+    """Groups would go back on one side, and the data home on the other."""
     stage = parted
     run = stage.fail_over().run
-    stage.resume()
-    done = roll_back(
-        stage.forward.flow,
-        stage.new.endpoint(),
-        run,
-        by="a test",
-        consent=lambda _run, _remaining: None,
-        say=lambda _: None,
-    )
-    assert "the fence stays" in done.fence
+    with killed_after(back, "_close"):
+        stage.resume()
+    for command in ("--resume", "--home"):
+        with pytest.raises(BadInput, match=f"can't be taken back any more: a test has begun .*{command}`"):
+            stage.roll_back(run)
+        stage.resume()
+    stage.reverse.run()
+    stage.come_home()
+    assert stage.fences()[0] is None
 
 
 def test_with_prefixes_both_ways_are_open_whatever_the_last_step_was(

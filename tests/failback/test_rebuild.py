@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import ConfigResource, NewPartitions, ResourceType
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
 
-from causeway.core.errors import BadInput, ProtocolFault, StalePlan
+from causeway.brokers import log_trimming
+from causeway.brokers.log_trimming import delete_in_front_of
+from causeway.core.errors import BadInput, FlowHeld, ProtocolFault, StalePlan
 from causeway.core.failback.plan import export_topic
+from causeway.core.failover.figure import Bound
+from causeway.core.flow import Flow
+from causeway.core.naming import IdentityNaming
+from causeway.entrypoints.failback_text import plan_text
 from causeway.flows.failback import back, emptying, rebuild
-from causeway.flows.failback.writing import PortionWriter
+from causeway.flows.failback.export import export_tails
+from causeway.flows.failback.logbook import told
+from causeway.flows.fence import lift_fence
+from causeway.flows.writing import PortionWriter
 from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from tests.failback.rebuilding import kept, play_rebuild, same_on_both
 from tests.failback.stage import FailbackStage, Log
+from tests.groups.stage import make_topic
 from tests.killing import Killed, killed_after, killed_inside
-from tests.mirroring import end_offsets
+from tests.mirroring import end_offsets, make_flow
 
 pytestmark = pytest.mark.integration
 SEED = int(os.environ.get("FAILBACK_SEED", "1"))
-_SECONDS = 30.0
+_SECONDS, _CLEANER_SECONDS = 30.0, 120
 
 
 def part(stage: FailbackStage, dice: random.Random) -> Log:
@@ -95,15 +113,59 @@ def test_killed_after_each_step_it_goes_on(stage: FailbackStage) -> None:
     assert stage.forward.run().records == 0, "nothing loops back"
     assert same_on_both(stage) == []
     assert stage.forward.verify().exit_code == stage.reverse.verify().exit_code == 0
+    whole = stage.forward.verify(across_failbacks=True)
+    assert (whole.exit_code, whole.records_equal) == (
+        0,
+        sum(map(len, stage.log(stage.old, stage.stem).values())),
+    )
 
 
-def _one_and_no_more(endpoint: Any, ends: dict[Any, int]) -> None:
+def _one_and_no_more(endpoint: Any, ends: dict[Any, int], prove: Callable[[], None]) -> None:
     tp, end = next(iter(ends.items()))
-    delete_in_front_of(endpoint, {tp: end})
+    delete_in_front_of(endpoint, {tp: end}, prove)
     raise Killed
 
 
-delete_in_front_of = emptying.delete_in_front_of
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_once_a_fence_is_lifted_nothing_more_is_deleted(
+    stage: FailbackStage, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    """A flow that is open again may write there, on the word of whoever opened it."""
+    part(stage, random.Random(21))
+    flow, target = {
+        "forward": (stage.forward.flow, stage.new),
+        "reverse": (stage.reverse.flow, stage.old),
+    }[direction]
+    delete, deleted = log_trimming._delete, list[object]()
+
+    def lifted_after(*given: Any) -> Any:
+        done = delete(*given)
+        deleted.append(done)
+        with ThreadPoolExecutor(1) as elsewhere:
+            raised = elsewhere.submit(lift_fence, flow, target.endpoint(), by="a colleague", because="why?")
+            assert raised.result().changed
+        return done
+
+    with monkeypatch.context() as lifting:
+        lifting.setattr(log_trimming, "_AT_ONCE", 1, raising=False)
+        lifting.setattr(log_trimming, "_delete", lifted_after)
+        with pytest.raises(FlowHeld, match="a colleague"):
+            stage.rebuild()
+    assert sorted(s == e for s, e in end_offsets(stage.old, of=stage.stem).values()) == [False, True]
+    assert len(deleted) == 1
+
+
+def test_who_names_another_plan_doesnt_go_on_with_what_was_begun(stage: FailbackStage) -> None:
+    part(stage, random.Random(13))
+    with killed_after(back, "begin_run"):
+        stage.rebuild()
+    before = end_offsets(stage.old, of=stage.stem)
+    with pytest.raises(StalePlan, match="another was asked for"):
+        stage.rebuild(plan="another")
+    assert end_offsets(stage.old, of=stage.stem) == before
+    assert not stage.rebuild(plan=stage.plans[0].hash).was_done
+    stage.reverse.run()
+    assert same_on_both(stage) == []
 
 
 @pytest.mark.parametrize("wrong", ["lost", "changed", "twice"])
@@ -148,14 +210,14 @@ def test_writers_who_are_still_at_work_are_refused_and_what_they_write_is_never_
         with pytest.raises(StalePlan, match="behind the fences"):
             stage.rebuild()
     with monkeypatch.context() as writing:
-        writing.setattr(back, "export_tails", _then(back.export_tails, stage))
+        writing.setattr(back, "export_tails", _then(export_tails, stage))
         with pytest.raises(BadInput, match="still written to"):
             stage.rebuild()
     untouched = end_offsets(stage.old, of=stage.stem)
     assert {place: start for place, (start, _) in untouched.items()} == dict.fromkeys(before, 0)
 
     with monkeypatch.context() as writing:  # behind the very last look
-        writing.setattr(rebuild, "told", _then(rebuild.told, stage))
+        writing.setattr(rebuild, "told", _then(told, stage))
         with pytest.raises(StalePlan):
             stage.rebuild()
         with pytest.raises(BadInput, match="still written to"):
@@ -202,6 +264,80 @@ def test_what_the_new_primary_has_lost_is_told_and_refused_until_it_is_accepted(
     assert same_on_both(stage) == []
     assert sum(map(len, stage.log(stage.old, stage.stem).values())) == sum(map(len, there.values())) - lost
     assert kept(stage, export_topic(stage.stem, done.run.begun_ms), tail) == []
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_isnt_known_of_one_topic_isnt_nothing_beside_another_that_loses_nothing(
+    sf: LabCluster,
+    nyc: LabCluster,
+    topic_name: Callable[..., str],
+    is_over: bool,
+) -> None:
+    """The cleaner of the new primary alone has taken most of `thin`: nothing else would have that again."""
+    stem = topic_name("plain")
+    thin = f"{stem}.thin"
+    stage = FailbackStage(sf, nyc, stem, keeps_names=True, partitions=1, flows=two_topics(stem, thin))
+    make_topic(sf, thin)
+    try:
+        write_keys(stage, sf, range(40))
+        write_keys(stage, sf, range(1_000), topic=thin)
+        stage.forward.run()
+        stage.fail_over()
+        compact(stage, thin)
+        before = {topic: stage.log(sf, topic) for topic in (stem, thin)}
+        assert [len(before[topic][0]) for topic in (stem, thin)] == [40, 1_000]
+        if is_over:
+            set_policy(stage, thin, "delete")
+        lost = 1_000 - sum(int(value) < 1_000 for _, value in stage.log(nyc, thin)[0])
+        assert lost > 500, "most of it is gone there"
+        with pytest.raises(BadInput, match=f"of {thin}: would be gone for good"):
+            stage.rebuild()
+        assert {topic: stage.log(sf, topic) for topic in (stem, thin)} == before
+        assert stage.plans == [], "nobody is asked for a yes to what would be refused"
+        assert stage.fences()[1] is None, "and nothing was begun"
+        plan = stage.look_at_rebuild()
+        assert plan.rebuild is not None
+        assert plan.rebuild.losing == [thin]
+        gone = plan.rebuild.gone
+        assert (gone.number, gone.bound) == (lost, Bound.EXACT if is_over else Bound.AT_LEAST)
+        assert f"GONE FOR GOOD {gone} records of {thin}" in plan_text(plan)
+    finally:
+        stage.close()
+
+
+def two_topics(stem: str, other: str) -> tuple[Flow, Flow]:
+    name = stem.replace("-", "_")
+    back = f"{name}_back"
+    forward = make_flow(name, stem, other, naming=IdentityNaming("sf"), failback=back)
+    reverse = make_flow(
+        back, stem, other, source="nyc", target="sf", naming=IdentityNaming("nyc"), failback_of=name
+    )
+    return forward, reverse
+
+
+def compact(stage: FailbackStage, topic: str) -> None:
+    """On the new primary, until its cleaner has been there; what is written meanwhile rolls the segments."""
+    set_policy(stage, topic, "compact")
+    deadline = time.monotonic() + _CLEANER_SECONDS
+    while len(stage.log(stage.new, topic)[0]) >= 500:
+        assert time.monotonic() < deadline, "the cleaner doesn't come"
+        write_keys(stage, stage.new, range(2_000, 2_001), topic=topic)
+        time.sleep(0.6)
+
+
+def set_policy(stage: FailbackStage, topic: str, policy: str) -> None:
+    admin = admin_client(stage.new.endpoint())
+    settings = {"cleanup.policy": policy, "segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"}
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        topic,
+        incremental_configs=[
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ],
+    )
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(_SECONDS)
 
 
 def test_an_earlier_tail_that_stayed_behind_counts_as_gone(stage: FailbackStage) -> None:
@@ -273,10 +409,10 @@ def test_a_compacted_topic_is_emptied_too_and_keeps_its_policy(
         stage.close()
 
 
-def write_keys(stage: FailbackStage, cluster: LabCluster, numbers: range) -> None:
+def write_keys(stage: FailbackStage, cluster: LabCluster, numbers: range, *, topic: str = "") -> None:
     producer = Producer({**cluster.endpoint().settings, "linger.ms": 2})
     for n in numbers:
-        producer.produce(stage.stem, f"{n}".encode(), key=f"{n % 7}".encode(), partition=0)
+        producer.produce(topic or stage.stem, f"{n}".encode(), key=f"{n % 7}".encode(), partition=0)
     assert producer.flush(_SECONDS) == 0
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from causeway.core.errors import BadInput, ProtocolFault, StalePlan
 from causeway.core.failback.plan import FailbackPlan, export_topic
+from causeway.core.failover.journal import Status
 from causeway.flows.failback import back, home
 from causeway.flows.failback.back import FailedBack
 from causeway.flows.failback.logbook import newest_failback
+from causeway.flows.failover import rollback
+from causeway.flows.failover.logbook import read_journal
 from causeway.flows.failover.rollback import roll_back
+from causeway.flows.failover.sides import open_target_side
 from causeway.flows.fence import fence_flow, lift_fence
 from tests.failback.stage import FailbackStage
+from tests.failover.conftest import killed_once_it_was_claimed
+from tests.failover.test_two_at_once import meanwhile
 from tests.killing import killed_in_front_of
 
 pytestmark = pytest.mark.integration
@@ -25,6 +32,42 @@ def test_without_a_failover_there_is_nothing_to_go_back_from(parted: FailbackSta
     with pytest.raises(BadInput, match="isn't fenced: it still mirrors"):
         parted.resume()
     assert newest_failback(parted.ways) == (None, False)
+    for go_home in (parted.come_home, parted.look_home):
+        with pytest.raises(BadInput, match="isn't fenced: it still mirrors"):
+            go_home()
+
+
+def test_home_comes_after_the_way_back_was_opened_also_in_a_dry_run(parted: FailbackStage) -> None:
+    for go_home in (parted.come_home, parted.look_home):
+        with pytest.raises(BadInput, match=r"hasn't opened the way back yet; .* --resume`"):
+            go_home()
+    with killed_in_front_of(back, "export_tails"):
+        parted.resume()
+    for go_home in (parted.come_home, parted.look_home):
+        with pytest.raises(BadInput, match=r"isn't finished: .* --resume` goes on with it"):
+            go_home()
+    parted.resume()
+    assert parted.look_home().flow == parted.reverse.flow.name
+
+
+def test_ctrl_c_at_each_place_of_a_failback_says_what_stands(
+    parted: FailbackStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for module, step, act in (
+        (back, "begin_run", parted.resume),
+        (back, "export_tails", parted.resume),
+        (home, "_let_reverse_stand_by", parted.come_home),
+    ):
+        if act == parted.come_home:
+            parted.resume()
+        with monkeypatch.context() as interrupted:
+            interrupted.setattr(module, step, pressed)
+            with pytest.raises(KeyboardInterrupt, match="the same command goes on with it"):
+                act()
+    parted.come_home()
 
 
 def test_an_export_that_holds_something_else_ends_it_with_both_ways_closed(parted: FailbackStage) -> None:
@@ -93,6 +136,7 @@ def test_a_fence_that_somebody_raised_meanwhile_stays(parted: FailbackStage) -> 
     fence_flow(reverse, old, by="ops", because="not before noon")
     assert parted.resume().was_done
     assert parted.fences()[1] == "not before noon"
+    assert any("_back stays closed: fence " in line and "by ops since" in line for line in parted.said)
     lift_fence(reverse, old, by="ops", because="noon")
 
     parted.reverse.run()
@@ -101,8 +145,39 @@ def test_a_fence_that_somebody_raised_meanwhile_stays(parted: FailbackStage) -> 
     forward, new = parted.forward.flow, parted.new.endpoint()
     lift_fence(forward, new, by="ops", because="to say it in my words")
     fence_flow(forward, new, by="ops", because="not before one")
-    assert parted.come_home().moved is None
+    home_again = parted.come_home()
+    assert home_again.moved is None
     assert parted.fences()[0] == "not before one"
+    assert ["NOT YET: fenced by ops since" in line for line in home_again.not_yet] == [True]
+
+
+def test_no_failback_begins_while_somebody_takes_the_failover_back(parted: FailbackStage) -> None:
+    run = str(parted.fences()[0]).removeprefix("failover ")
+    with killed_once_it_was_claimed():
+        parted.roll_back(run)
+    with pytest.raises(BadInput, match=f"is being rolled back.*--rollback {run}"):
+        parted.resume()
+    assert newest_failback(parted.ways)[0] is None
+    assert parted.roll_back(run).fence == "lifted"
+
+
+def test_a_rollback_that_finds_a_failback_takes_its_word_back(
+    parted: FailbackStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failback began between the rollback's look and its first word."""
+    run, real = str(parted.fences()[0]).removeprefix("failover "), rollback._claim
+
+    async def slowly(*arguments: Any) -> None:
+        meanwhile(parted.resume)
+        await real(*arguments)
+        pytest.fail("it went on beside the failback")
+
+    monkeypatch.setattr(rollback, "_claim", slowly)
+    with pytest.raises(BadInput, match="can't be taken back any more"):
+        parted.roll_back(run)
+    with open_target_side(parted.new.endpoint()) as sides:
+        journal = sides.network.run(lambda: read_journal(sides, parted.forward.flow.name))
+    assert (journal.runs[run].status, journal.runs[run].claims) == (Status.DONE, ())
 
 
 def test_taking_the_groups_back_opens_no_reverse_flow_beside_the_forward_one(parted: FailbackStage) -> None:
@@ -120,3 +195,19 @@ def test_taking_the_groups_back_opens_no_reverse_flow_beside_the_forward_one(par
     )
     assert "the fence stays" in taken.fence
     assert parted.fences() == (None, back_run.stand_by_words)
+
+
+def test_who_may_read_the_export_by_a_pattern_is_named_before_it_is_made(parted: FailbackStage) -> None:
+    settings = {**parted.new.endpoint().settings, "enable.auto.commit": False}
+    parted.commit(parted.new, "idle", parted.mirrored, {0: 1})
+    reader = Consumer({**settings, "group.id": parted.group("reads"), "auto.offset.reset": "earliest"})
+    try:
+        reader.subscribe([f"^{parted.stem}.*"])
+        message = None
+        while message is None:
+            message = reader.poll(1)
+        reader.commit(message, asynchronous=False)
+        parted.resume()
+    finally:
+        reader.close()
+    assert parted.plans[0].at_work == (parted.group("reads"),)

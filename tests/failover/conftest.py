@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.flows import proof
+from causeway.flows.failover import rollback
 from causeway.lab.cluster import LabCluster
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import Killed, killed_inside
+from tests.killing import Killed, killed_after, killed_inside
 
 MakeStage = Callable[..., FailoverStage]
 RECORDS = 300
@@ -29,13 +31,28 @@ def killed_once_one_group_is_moved() -> Iterator[None]:
     """In the middle of moving: the first one stands where it should, and no other."""
     real = ConsumerGroups.commit
 
-    async def only_one(self: ConsumerGroups, wanted: dict[str, Any]) -> Any:
+    async def only_one(self: ConsumerGroups, wanted: dict[str, Any], proof: Any) -> Any:
         name = min(wanted)
-        await real(self, {name: wanted[name]})
+        await real(self, {name: wanted[name]}, proof)
         raise Killed
 
     with killed_inside(ConsumerGroups, "commit", only_one):
         yield
+
+
+@contextmanager
+def killed_once_it_was_claimed() -> Iterator[None]:
+    """A rollback, as by SIGKILL: it can't take its word back, either."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "_withdraw", lambda *_: False)
+        with killed_after(rollback, "_claim"):
+            yield
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No group sync runs beside these failovers, so nothing is waited for; `test_held_up.py` waits."""
+    monkeypatch.setattr(proof, "OUTLIVED_SECONDS", 0.05)
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ def prove(folder: Path, seed: int, say: Say) -> str:
     try:
         for cluster in clusters:
             cluster.start()
-        verdicts = [_trial(*clusters, seed + number, say) for number in range(TRIALS)]
+        sf, nyc = clusters
+        verdicts = [_trial(sf, nyc, seed + number, say) for number in range(TRIALS)]
         failed = [verdict.seed for verdict in verdicts if verdict.wrong]
         if failed:
             raise TrialsFailed(f"seeds {failed} of the random failovers: the sheet was wrong")

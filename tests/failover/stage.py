@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from causeway.brokers.consumer_groups import ConsumerGroups
-from causeway.core.failover.drill import clones_of
+from causeway.core.failover.drill import DrillRun, clones_of
 from causeway.core.failover.journal import FailoverRun
 from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Wish
@@ -18,6 +18,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.report import RunReport
 from causeway.flows.clusters import open_target, state_on
 from causeway.flows.failover.apply import FailedOver, Operator, fail_over, look_before_failover
+from causeway.flows.failover.drill import drill
 from causeway.flows.failover.logbook import read_journal
 from causeway.flows.failover.rollback import RolledBack, roll_back
 from causeway.flows.failover.sides import open_target_side
@@ -109,6 +110,10 @@ class FailoverStage:
         endpoints = self.source.endpoint(), self.target.endpoint()
         return fail_over(self.flow, *endpoints, wish, self.rules, operator)
 
+    def rehearse(self) -> DrillRun:
+        endpoints = self.source.endpoint(), self.target.endpoint()
+        return drill(self.flow, *endpoints, self.rules, by="a test", say=lambda _: None)
+
     def roll_back(self, run: str) -> RolledBack:
         return roll_back(
             self.flow,
@@ -135,7 +140,7 @@ class FailoverStage:
 
     def journal(self) -> list[FailoverRun]:
         with open_target_side(self.target.endpoint()) as sides:
-            return sides.network.run(lambda: read_journal(sides)).of_flow(self.flow.name)
+            return sides.network.run(lambda: read_journal(sides, self.flow.name)).of_flow(self.flow.name)
 
     def clones(self) -> list[str]:
         """That a drill has left: by the wire, because the admin client leaves out groups without members."""

@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
+from causeway.brokers.drill_reader import read_first
 from causeway.flows.failover import drill as rehearsal
-from causeway.flows.failover.drill import drill, history
+from causeway.flows.failover.drill import history
 from tests.failover.conftest import MakeStage
-from tests.failover.stage import BASE_MS, FailoverStage
+from tests.failover.stage import BASE_MS
 from tests.groups.stage import committed
 from tests.killing import Killed, killed_inside
 
 pytestmark = pytest.mark.integration
-
-
-def rehearse(stage: FailoverStage) -> Any:
-    endpoints = stage.source.endpoint(), stage.target.endpoint()
-    return drill(stage.flow, *endpoints, stage.rules, by="a test", say=lambda _: None)
 
 
 def test_readers_that_find_nothing_make_it_a_bad_drill(
@@ -29,7 +25,7 @@ def test_readers_that_find_nothing_make_it_a_bad_drill(
     made.run()
     made.commit("a", {0: 0})
     monkeypatch.setattr(rehearsal, "read_first", lambda *_, **__: {})
-    assert rehearse(made).wrong == "from there consumers could read on in 0 of 1 partitions"
+    assert made.rehearse().wrong == "from there consumers could read on in 0 of 1 partitions"
 
 
 def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
@@ -43,7 +39,7 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
     made.commit("a", {0: 10, 1: 50})
     made.commit("b", {0: 3})
 
-    stood, real = dict[str, dict[int, int]](), rehearsal.read_first
+    stood, real = dict[str, dict[int, int]](), read_first
 
     def noting(endpoint: Any, clone: str, *places: Any, **named: Any) -> Any:
         held = committed(made.target, clone)
@@ -52,7 +48,7 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
 
     with monkeypatch.context() as watched:
         watched.setattr(rehearsal, "read_first", noting)
-        done = rehearse(made)
+        done = made.rehearse()
 
     logs = [[offset for _, offset, _, _ in made.mirrored_records(p)] for p in (0, 1)]
     assert stood == {"a": {0: logs[0][10], 1: logs[1][-1] + 1}, "b": {0: logs[0][3]}}
@@ -66,22 +62,22 @@ def test_clones_are_moved_read_and_removed_also_when_it_is_interrupted(
         raise Killed
 
     with killed_inside(rehearsal, "read_first", dies):
-        rehearse(made)
+        made.rehearse()
     assert made.clones() == []
 
     with monkeypatch.context() as dying:
         dying.setattr(rehearsal, "read_first", dies)
-        real, calls = rehearsal._remove, []
+        remove, calls = rehearsal._remove, list[int]()
 
         def only_the_first(*arguments: Any) -> int:
             calls.append(1)
-            return real(*arguments) if len(calls) == 1 else 0
+            return remove(*arguments) if len(calls) == 1 else 0
 
         dying.setattr(rehearsal, "_remove", only_the_first)  # killed with -9: nobody cleans up
         with pytest.raises(Killed):
-            rehearse(made)
+            made.rehearse()
     assert made.clones()
-    again = rehearse(made)
+    again = made.rehearse()
     assert (made.clones(), again.lost_records) == ([], 0)
     told = history(made.flow, made.target.endpoint())
     assert [run.run for run in told] == [done.run, again.run]

@@ -159,7 +159,7 @@ STEPS = [
     (steps, "create_journal"),
     (steps, "write_journal"),
     (apply, "keep_offsets"),
-    (steps, "write_and_claim"),
+    (steps, "close_for"),
     (apply, "close_flow"),
     (steps, "_compare"),
     (apply, "compare_and_move"),
@@ -172,7 +172,9 @@ def test_killed_after_each_step_and_run_again_it_ends_in_the_same_state(
     stage: MakeStage, mirrored: FailoverStage
 ) -> None:
     wish = mirrored.wish(BASE_MS + 150 * STEP_MS)
-    expected = {m.group.rpartition(".")[2]: {} for m in mirrored.sheet(wish).plan.moves}
+    expected: dict[str, dict[int, int]] = {
+        m.group.rpartition(".")[2]: {} for m in mirrored.sheet(wish).plan.moves
+    }
     for move in mirrored.sheet(wish).plan.moves:
         expected[move.group.rpartition(".")[2]][move.target.partition] = move.after
     before = held(mirrored)

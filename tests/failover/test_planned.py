@@ -13,6 +13,7 @@ from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.flows.failover import apply, steps
 from causeway.flows.failover import planned as switch
+from causeway.flows.failover.drain import drain
 from tests.failover.conftest import NOWHERE, MakeStage, held
 from tests.failover.stage import BASE_MS, FailoverStage
 from tests.groups.stage import make_topic
@@ -152,7 +153,7 @@ def test_a_topic_that_the_flow_has_left_may_still_be_written_to(stage: MakeStage
 def test_who_writes_behind_the_proof_ends_it_before_anything_moves(
     alive: FailoverStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = switch.drain
+    real = drain
 
     def and_then_somebody_writes(*arguments: Any, **named: Any) -> None:
         real(*arguments, **named)
@@ -171,7 +172,7 @@ STEPS = [
     (steps, "write_journal"),
     (apply, "close_flow"),
     (steps, "_compare"),
-    (steps, "move_planned"),
+    (steps, "move_for_good"),
     (apply, "verify_run"),
 ]
 

@@ -8,13 +8,17 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer
 
-from causeway.core.errors import BadInput, StalePlan
+from causeway.core.errors import BadInput, FlowFenced, StalePlan
+from causeway.core.failover.journal import Status
+from causeway.flows import by_hand
+from causeway.flows.by_hand import Reason, at_both_clusters, fenced
+from causeway.flows.clusters import open_target, state_on
 from causeway.flows.failover import rollback
 from causeway.flows.fence import fence_flow, lift_fence
 from causeway.lab.clients import admin_client
 from tests.failover.conftest import NOWHERE, STEP_MS, held
 from tests.failover.stage import BASE_MS, FailoverStage
-from tests.killing import killed_after
+from tests.killing import Killed, killed_after
 
 pytestmark = pytest.mark.integration
 MOMENT_MS = BASE_MS + 150 * STEP_MS
@@ -80,6 +84,39 @@ def test_the_newest_goes_first_and_what_was_given_up_not_at_all(mirrored: Failov
         mirrored.roll_back(given_up)
 
 
+def die_behind_a_fence(stage: FailoverStage) -> None:
+    source, target = stage.source.endpoint(), stage.target.endpoint()
+    with (
+        pytest.MonkeyPatch.context() as patch,  # outlives the others
+        at_both_clusters(stage.flow, source, target, "adoption") as (clusters, _),
+        fenced(stage.flow, clusters, target, Reason(by="amy", because="she adopts")),
+    ):
+        patch.setattr(by_hand, "_lower", lambda *_: None)  # it never comes to that
+        raise Killed
+
+
+def test_neither_ops_fence_nor_a_killed_commands_goes_with_a_rollback(mirrored: FailoverStage) -> None:
+    """One slot for one fence: what stood below was forgotten, and the flow was open afterwards."""
+    target = mirrored.target.endpoint()
+    fence_flow(mirrored.flow, target, by="ops", because="nyc takes over")
+    with pytest.raises(Killed):
+        die_behind_a_fence(mirrored)
+    done = mirrored.fail_over(mirrored.wish(MOMENT_MS))
+    told = mirrored.roll_back(done.run).fence
+    assert told.startswith("its own is lifted; the fence stays: raised by amy")
+    with pytest.raises(FlowFenced):
+        mirrored.run()
+    with open_target(target) as (network, opened):
+        state = network.run(lambda: state_on(opened, mirrored.flow.name))
+    assert [(fence.by, fence.because) for fence in state.standing] == [
+        ("ops", "nyc takes over"),
+        ("amy", "she adopts"),
+    ]
+    for fence in state.standing[::-1]:
+        lift_fence(mirrored.flow, target, by="ops", because="over", number=fence.generation)
+    mirrored.run()
+
+
 def test_a_fence_that_was_raised_since_stays(mirrored: FailoverStage) -> None:
     run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
     target = mirrored.target.endpoint()
@@ -99,7 +136,26 @@ def test_a_topic_that_was_deleted_since_doesnt_hold_up_the_rest(mirrored: Failov
     assert (back.fence, mirrored.fence(), mirrored.roll_back(run).was_done) == ("lifted", None, True)
 
 
-@pytest.mark.parametrize("step", ["_restore", "_lift"])
+def test_a_rollback_that_ends_before_it_put_anybody_back_leaves_the_failover_as_it_was(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its word stayed, and as long as consumers read there nobody could end it."""
+    wish = mirrored.wish(MOMENT_MS)
+    run, moved = mirrored.fail_over(wish).run, held(mirrored)
+
+    async def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(rollback, "outlive_others", pressed)
+        with pytest.raises(KeyboardInterrupt, match=f"nobody was put back; failover {run} stands as before"):
+            mirrored.roll_back(run)
+    assert (held(mirrored), mirrored.fence()) == (moved, f"failover {run}")
+    assert (mirrored.journal()[-1].status, mirrored.journal()[-1].claims) == (Status.DONE, ())
+    assert mirrored.fail_over(wish).was_done
+
+
+@pytest.mark.parametrize("step", ["_claim", "_restore", "_put_all_back", "_lift"])
 def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
     mirrored: FailoverStage, step: str
 ) -> None:
@@ -108,7 +164,10 @@ def test_killed_after_a_step_and_run_again_it_ends_in_the_same_state(
     run = mirrored.fail_over(mirrored.wish(MOMENT_MS)).run
     with killed_after(rollback, step):
         mirrored.roll_back(run)
-    assert mirrored.fence() == (f"failover {run}" if step == "_restore" else None)
-    assert not mirrored.roll_back(run).was_done
+    assert mirrored.fence() == (None if step == "_lift" else f"failover {run}")
+    again = mirrored.roll_back(run)
+    assert (again.was_done, again.fence) == (
+        (True, "left as it is") if step == "_lift" else (False, "lifted")
+    )
     assert (held(mirrored), mirrored.fence()) == (before, None)
     assert mirrored.roll_back(run).was_done

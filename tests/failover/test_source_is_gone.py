@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from causeway.core.errors import ClusterUnreachable
 from causeway.core.failover.figure import Bound
+from causeway.core.failover.sheet import Sheet
+from causeway.core.failover.wish import Mode
+from causeway.core.instants import rfc3339
+from causeway.entrypoints.failover_text import sheet_text
 from causeway.lab.cluster import LabCluster
 from tests.failover.command_line import CommandLine
 from tests.failover.stage import BASE_MS, FailoverStage
@@ -47,6 +53,36 @@ def by_hand(orphan: FailoverStage, tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path, flows, {"sf": orphan.source, "nyc": orphan.target})
 
 
+def test_status_shows_what_the_target_knows(orphan: FailoverStage, by_hand: CommandLine) -> None:
+    looked = by_hand.run("status", orphan.flow.name)
+    assert looked.returncode == 3, looked.stderr
+    lines = looked.stdout.splitlines()
+    assert re.fullmatch(
+        rf"{orphan.flow.name}: the source sf does not answer. This command has tried since "
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, for \d+ s\.",
+        lines[0],
+    )
+    assert lines[1].startswith("Reason: cluster sf (")
+    headers = "SOURCE TARGET STATE POSITION END LAG MIRRORED REPEATS LAST RECORD AGE"
+    assert lines[4].split() == headers.split()
+    last_at = rfc3339(BASE_MS + 199_000)
+    for partition, row in enumerate(lines[5:7]):
+        told = row.split()
+        assert told[0] == f"{orphan.stem}-{partition}"
+        assert told[2:6] == ["waits", "200", "unknown", "unknown"]
+        assert told[8] == last_at
+        assert row.endswith((" ago", " ahead of this clock"))
+    assert "2 partitions, lag unknown; 2 waiting; last mirrored record " in looked.stdout
+    assert "nobody holds it" in looked.stdout
+
+    told = json.loads(by_hand.run("status", orphan.flow.name, "--json").stdout)
+    assert (told["error"], told["exit_code"]) == ("ClusterUnreachable", 3)
+    assert (told["source_answers"], told["lag"], told["fences"]) == (False, None, [])
+    assert told["source_silent"]["why"] == told["message"]
+    rows = [(p["position"], p["end"], p["last_record_at"]) for p in told["partitions"]]
+    assert rows == [(200, None, last_at)] * 2
+
+
 def test_by_hand_from_the_sheet_to_the_rollback(
     orphan: FailoverStage, by_hand: CommandLine, tmp_path: Path
 ) -> None:
@@ -76,6 +112,40 @@ def test_by_hand_from_the_sheet_to_the_rollback(
     back = by_hand.run(*failover, "--rollback", run, "--yes")
     assert (back.returncode, orphan.there("synced")) == (0, held)
     assert "fence: lifted" in back.stdout
+
+
+def test_a_planned_failover_is_refused_where_nothing_can_be_promised(
+    orphan: FailoverStage, by_hand: CommandLine
+) -> None:
+    """Its sheet would say that nothing is lost."""
+    refused = by_hand.run("failover", orphan.flow.name, "--planned", "--dry-run")
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert (
+        f"`causeway failover {orphan.flow.name} --at latest` is for a source that is gone" in refused.stderr
+    )
+
+    def nobody_is_asked(_sheet: Sheet) -> None:
+        pytest.fail("the sheet was shown")
+
+    with pytest.raises(ClusterUnreachable, match="needs sf, which can't be asked"):
+        orphan.fail_over(orphan.wish(None, mode=Mode.PLANNED), consent=nobody_is_asked)
+    assert orphan.fence() is None
+
+
+def test_the_sheet_fits_a_terminal_and_says_once_why_the_source_is_silent(orphan: FailoverStage) -> None:
+    sheet = orphan.sheet(orphan.wish(BASE_MS + 100_000))
+    text = sheet_text(sheet)
+    assert max(map(len, text.splitlines())) <= 100
+    one_piece = " ".join(text.split())
+    assert one_piece.count(sheet.source_silent) == 1
+    assert one_piece.count("BY SOURCE: the source can't be asked") == 1
+    assert " d " in one_piece.partition(" ago)")[0]
+
+
+def test_what_the_client_says_of_it_is_no_part_of_the_reason(orphan: FailoverStage) -> None:
+    sheet = orphan.sheet(orphan.wish(BASE_MS + 100_000))
+    silent = {(place.source.why_not, place.source.detail) for place in sheet.places.values()}
+    assert silent == {("the source can't be asked", sheet.source_silent)}
 
 
 def test_latest_is_what_the_last_sync_knew_and_says_so(orphan: FailoverStage) -> None:

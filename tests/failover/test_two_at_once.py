@@ -8,16 +8,24 @@ from typing import Any
 
 import pytest
 
-from causeway.core.errors import BadInput, UnknownName
+from causeway.brokers.drill_reader import read_first
+from causeway.core.errors import BadInput, FlowHeld, UnknownName
 from causeway.core.failover.journal import Status
+from causeway.core.failover.progress import failover_mark
 from causeway.core.failover.sheet import Sheet
+from causeway.entrypoints.failover_verb import LEFT_ALONE, failed_over
 from causeway.flows.by_hand import Reason, at_both_clusters, fenced
-from causeway.flows.failover import apply, steps
+from causeway.flows.failover import apply, moving, steps
+from causeway.flows.failover import drill as rehearsal
 from causeway.flows.failover.apply import FailedOver
+from causeway.flows.failover.drill import history
+from causeway.flows.failover.look import make_sheet
 from causeway.flows.fence import fence_flow, lift_fence
+from causeway.flows.proof import outlive_others
 from causeway.lab.clients import admin_client
 from tests.failover.conftest import NOWHERE, STEP_MS, held, killed_once_one_group_is_moved
 from tests.failover.stage import BASE_MS, FailoverStage
+from tests.groups.stage import commit
 from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
@@ -41,7 +49,7 @@ def test_who_goes_on_with_the_same_run_doesnt_give_up_what_the_other_moves(
     mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both found it begun; one has moved the groups while the other still looks behind the fence."""
-    wish, real, other = mirrored.wish(MOMENT_MS), steps.make_sheet, list[FailedOver]()
+    wish, real, other = mirrored.wish(MOMENT_MS), make_sheet, list[FailedOver]()
     with killed_after(apply, "keep_offsets"):
         mirrored.fail_over(wish)
 
@@ -108,6 +116,30 @@ def test_what_broke_off_long_ago_moves_nobody_once_the_mirror_has_gone_on(mirror
     assert mirrored.fail_over(wish).moved == 6
 
 
+def test_what_another_run_commits_after_the_move_is_said(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was named nowhere, and the failover was a success."""
+    place, real = (mirrored.mirrored, 1), outlive_others
+    moved = list[int]()
+
+    async def then_it_comes(clock: Any) -> None:
+        await real(clock)
+        moved.append(mirrored.there("middle")[1])
+        commit(mirrored.target, mirrored.group("middle"), {place: 7}, failover_mark("earlier"))
+
+    monkeypatch.setattr(moving, "outlive_others", then_it_comes)
+    done = mirrored.fail_over(mirrored.wish(MOMENT_MS))
+    line = (
+        f"{mirrored.group('middle')} on {mirrored.mirrored}-1: was moved to {moved[0]} and stands at 7 now, "
+        "committed by failover earlier"
+    )
+    assert done.left_alone == (line,)
+    assert mirrored.journal()[-1].facts["left_alone"] == [line]
+    told = failed_over(done)
+    assert (told.exit_code, f"LEFT ALONE {line}" in told.text) == (LEFT_ALONE, True)
+
+
 def test_the_fence_outlives_that_of_a_command_at_work(mirrored: FailoverStage) -> None:
     """`accept-gap` and its like fence for as long as they work, and open the flow as it was."""
     flow, target = mirrored.flow, mirrored.target.endpoint()
@@ -157,3 +189,29 @@ def test_a_group_that_is_gone_behind_the_fence_ends_it_with_nothing_moved(mirror
     assert (held(mirrored), mirrored.fence()) == (NOWHERE, None)
     with pytest.raises(UnknownName, match=name):
         mirrored.fail_over(wish)
+
+
+def test_of_two_drills_the_first_goes_on_and_the_other_is_told_who(
+    mirrored: FailoverStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one would remove the first one's clones."""
+    real, told, clones = read_first, list[str](), list[str]()
+
+    def second() -> None:
+        with pytest.raises(FlowHeld, match="is at work, begun by a test at") as refused:
+            mirrored.rehearse()
+        told.append(str(refused.value))
+
+    def while_it_reads(*arguments: Any, **named: Any) -> Any:
+        if not told:
+            clones.extend(mirrored.clones())
+            meanwhile(second)
+            assert mirrored.clones() == clones
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(rehearsal, "read_first", while_it_reads)
+    done = mirrored.rehearse()
+    assert (done.wrong, bool(clones), mirrored.clones()) == ("", True, [])
+    assert f"drill {done.run} is at work" in told[0]
+    assert history(mirrored.flow, mirrored.target.endpoint())[-1] == done
+    assert mirrored.rehearse().wrong == "", "one that was refused is in nobody's way"

@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypedDict
 
 import google_crc32c
 
@@ -18,9 +19,19 @@ from causeway.core.records import Headers, Record, encode_batch, write_body
 from causeway.core.wire import write_varint
 
 BASE_MS = 1_700_000_000_000
-NOBODY = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "transactional": False}
+
+
+class Nobody(TypedDict):
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+
+
+NOBODY = Nobody(producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False)
 OLD_CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 _LOG_APPEND_TIME = 0x08
+_DELETE_HORIZON = 0x40
 _random = random.Random(5)
 
 Seen = tuple[int, bytes | None, bytes | None, Headers]
@@ -118,8 +129,17 @@ def with_holes(codec: Codec) -> Iterator[Case]:
             base += last + 1
 
 
-def thinned_batch(base: int, deltas: list[int], last: int, seen: list[Seen], codec: Codec) -> bytes:
-    first_ms = seen[0][0] if seen else BASE_MS
+def thinned_batch(
+    base: int,
+    deltas: list[int],
+    last: int,
+    seen: list[Seen],
+    codec: Codec,
+    *,
+    horizon_ms: int | None = None,
+) -> bytes:
+    """`horizon_ms`: when the cleaner will take its tombstones away, in the base timestamp's place."""
+    first_ms = horizon_ms if horizon_ms is not None else seen[0][0] if seen else BASE_MS
     codec = codec if seen else Codec.NONE  # as a cleaner leaves the batch that it has emptied
     payload = bytearray()
     for delta, (timestamp, key, value, headers) in zip(deltas, seen, strict=True):
@@ -130,7 +150,8 @@ def thinned_batch(base: int, deltas: list[int], last: int, seen: list[Seen], cod
         write_varint(payload, len(start) + len(body))
         payload += start + body
     latest = max((each[0] for each in seen), default=first_ms)
-    checked = struct.pack(">hiqqqhii", codec, last, first_ms, latest, -1, -1, -1, len(seen))
+    attributes = codec | (_DELETE_HORIZON if horizon_ms is not None else 0)
+    checked = struct.pack(">hiqqqhii", attributes, last, first_ms, latest, -1, -1, -1, len(seen))
     checked += compress(codec, bytes(payload)) if seen else b""
     head = struct.pack(">qiibI", base, len(checked) + 9, 0, 2, google_crc32c.value(checked))
     return head + checked

@@ -37,7 +37,9 @@ class Corpus:
     cases: dict[TopicPartition, list[tuple[str, tuple[Seen, ...]]]] = field(default_factory=dict)
 
     def add(self, tp: TopicPartition, case: Case, stamp: int | None = None) -> None:
-        seen = case.seen if stamp is None else tuple((stamp, *rest) for _, *rest in case.seen)
+        seen = case.seen
+        if stamp is not None:
+            seen = tuple((stamp, key, value, headers) for _, key, value, headers in case.seen)
         self.cases.setdefault(tp, []).append((case.name, seen))
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_aborts_that_span_fetches_and_transactions_without_a_record_leave_nothin
         stage.write(b"between %d" % number)
     stage.log.end(owner, commit=False)
     for commit in (True, False):
-        stage.log.run(lambda c=commit: owner.close_partitions([stage.at], commit=c))
+        stage.log.run(partial(owner.close_partitions, [stage.at], commit=commit))
     stage.write(b"committed", owner=owner)
     stage.log.end(owner, commit=True)
 
@@ -130,7 +131,7 @@ def test_aborts_that_span_fetches_and_transactions_without_a_record_leave_nothin
 def test_a_partition_of_nothing_but_markers_and_aborted_records_is_caught_up(stage: Stage) -> None:
     owner = stage.log.owner(stage.topic)
     for commit in (True, False):
-        stage.log.run(lambda c=commit: owner.close_partitions([stage.at], commit=c))
+        stage.log.run(partial(owner.close_partitions, [stage.at], commit=commit))
     stage.write(b"aborted", owner=owner)
     stage.log.end(owner, commit=False)
 

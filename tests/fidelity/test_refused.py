@@ -10,7 +10,7 @@ import pytest
 from causeway.brokers.owner import WireOwner
 from causeway.core.codecs import Codec
 from causeway.core.flow import RefusedPolicy
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.lane_task import ParkReason
 from causeway.core.offset_map import Run
 from causeway.core.ports import Appended, Doubt
@@ -192,7 +192,7 @@ def _check_quarantine(at: Stage) -> None:
             record, was = kept.pop((topic, n)), at.records[why][n]
             assert (record.timestamp_ms, record.key, record.value) == (was.timestamp_ms, was.key, was.value)
             assert record.headers[: len(was.headers)] == was.headers
-            assert dict(record.headers)[b"causeway.refused"].decode() == why
+            assert dict(record.headers)[b"causeway.refused"] == why.encode()
     assert kept == {}
 
 
@@ -206,7 +206,9 @@ def _check_map(at: Stage) -> None:
         for tp in targets:
             keys = {r.offset: r.key for r in log.records(tp)}
             told = {
-                int(run.source_of(t)): t for run in runs[tp] for t in range(run.target_first, run.target_next)
+                int(run.source_of(TargetOffset(t))): t
+                for run in runs[tp]
+                for t in range(run.target_first, run.target_next)
             }
             assert sorted(told) == [n for n in range(RECORDS) if n not in BAD]
             assert {n: keys[t] for n, t in told.items()} == {n: b"k%d" % n for n in told}

@@ -81,6 +81,8 @@ class CausewayOnGaps:
         flow = load_flows(file, shown_as="flows.yaml").flow(self.name)
         self.mirror = Mirror(flow, ground.source, ground.target)
         self.causeway = CommandLine(ground, file)
+        self.after_step: Callable[[], None] = lambda: None
+        """What may happen in between."""
 
     def play(self) -> list[str]:
         """Everything that must hold; returns the commands that led on."""
@@ -88,8 +90,10 @@ class CausewayOnGaps:
         ground.prepare()
         first = self.mirror.run()
         _must(not first.parked, f"parked before anything happened: {first.parked}")
+        self.after_step()
         ground.strike()
         commands = self.find_all()
+        self.after_step()
         tried: set[Case] = set()
         for victim in ground.victims:
             self._go_on(commands[victim.topic], thoroughly=victim.case not in tried)
@@ -132,6 +136,7 @@ class CausewayOnGaps:
         done = self.causeway(*words)
         _must(done.exit_code == 0, f"{command}: {done}")
         self._say(done.out.strip())
+        self.after_step()
         if thoroughly:
             again = self.causeway(*words)
             _must(again.exit_code == 0, f"{command} again: {again}")

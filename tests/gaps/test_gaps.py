@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from causeway.core.flow import Start
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import ParkReason
 from causeway.flows.accept_gap import accept_gap
@@ -19,7 +20,7 @@ from causeway.lab.record import ClusterSpec
 from tests.gaps.causeway import CausewayOnGaps
 from tests.gaps.ground import GapGround, append, cut_log, put_aside, put_back, shown
 from tests.integration.inline_flow import create_topic
-from tests.integration.test_adopt import forget_positions
+from tests.janitor import forget_positions
 from tests.mirroring import Mirror, make_flow
 
 pytestmark = pytest.mark.integration
@@ -69,6 +70,27 @@ def test_the_way_out_leads_on_where_the_position_has_expired_too(
     accept_gap(mirror.flow, cuttable.endpoint(), nyc.endpoint(), TopicPartition(topic, 0), 10, 20, why)
     assert mirror.run().records == 25
     assert shown(nyc, f"sf.{topic}")[20:] == shown(cuttable, topic)[10:]
+    mirror.close()
+
+
+def test_a_start_at_the_end_outlives_leaders_that_wrote_nothing(
+    cuttable: LabCluster, nyc: LabCluster
+) -> None:
+    """A leader's epoch without a record is forgotten at the next election: nobody may fetch by it."""
+    topic = f"latest-{uuid.uuid4().hex[:6]}"
+    create_topic(cuttable, topic)
+    append(cuttable, topic, "before", 20)
+    cuttable.stop()
+    cuttable.start()
+    flow = make_flow(topic.replace("-", "_"), topic, start=Start("latest"))
+    mirror = Mirror(flow, cuttable, nyc)
+    assert mirror.run().records == 0
+    cuttable.stop()
+    cuttable.start()
+    append(cuttable, topic, "since", 5)
+
+    assert mirror.run().records == 5
+    assert shown(nyc, f"sf.{topic}") == shown(cuttable, topic)[20:]
     mirror.close()
 
 

@@ -146,7 +146,7 @@ class _Watch:
                     self._copied, self._cpu_copied = self._now(), self._cpu()
         finally:
             consumer.close()
-        exact = sum(each.source_next == each.target_next for each in self._found.values())
+        exact = sum(int(each.source_next) == int(each.target_next) for each in self._found.values())
         return Peer(
             copied_seconds=self._copied,
             out_seconds=self._out,

@@ -173,11 +173,11 @@ def test_a_consumer_that_begins_between_our_look_and_our_commit_keeps_its_place(
     consumer = Consumer({**scene.target.endpoint().settings, **settings})
     ask = ConsumerGroups.commit
 
-    async def too_late(groups: ConsumerGroups, wanted: Any) -> Any:
+    async def too_late(groups: ConsumerGroups, wanted: Any, proof: Any) -> Any:
         consumer.subscribe([scene.mirrored])
         while not consumer.assignment():
             consumer.poll(0.1)
-        return await ask(groups, wanted)
+        return await ask(groups, wanted, proof)
 
     with monkeypatch.context() as race:
         race.setattr(ConsumerGroups, "commit", too_late)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, TopicPartition
@@ -16,6 +16,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic, OffsetSpec
 from causeway.core.comparison import VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.flow import CopyLimits, Flow, Start
+from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.core.naming import PrefixNaming
 from causeway.core.report import RunReport
 from causeway.core.topic_filter import TopicFilter
@@ -62,7 +63,7 @@ class InlineFlow:
         worker = LaneWorker(self.source, self.target)
         rounds = iter(range(10_000))
 
-        def carry(tasks):
+        def carry(tasks: Sequence[LaneTask]) -> list[LaneResult]:
             self.before_round(next(rounds))
             results = [worker.run(task) for task in tasks]
             self.after_round()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from causeway.brokers.target_log import WireTarget
 from causeway.core.errors import BadInput, NotAuthorized
-from causeway.core.identity import TopicPartition
+from causeway.core.flow import Flow
+from causeway.core.identity import Generation, TopicPartition
+from causeway.core.ports import Clock
 from causeway.core.report import RunReport
 from causeway.flows import adopt as adopt_module
 from causeway.flows import by_hand
@@ -16,17 +20,20 @@ from causeway.flows.adopt import Adopted, adopt_partition
 from causeway.flows.by_hand import Reason
 from causeway.flows.fence import fence_flow
 from causeway.flows.look import look_at_flow
-from causeway.lab.clients import admin_client
+from causeway.flows.ownership import write_fence
 from causeway.lab.cluster import LabCluster
 from tests.integration.inline_flow import (
     InlineFlow,
     create_topic,
     delete_topic,
+    grow_topic,
     mirror_of,
     named,
     topic_ends,
     write,
 )
+from tests.janitor import forget_positions
+from tests.killing import killed_after
 
 pytestmark = pytest.mark.integration
 
@@ -71,6 +78,43 @@ def test_siblings_in_a_recreated_topic_stay_parked(runs: InlineFlow, sf: LabClus
     assert reasons(runs.run()) == {}
 
 
+def test_a_partition_that_a_smaller_topic_gets_later_begins_by_itself(
+    runs: InlineFlow, sf: LabCluster, nyc: LabCluster
+) -> None:
+    """It was made anew with one partition; what it had before says nothing of those that come."""
+    topic = topic_of(runs)
+    create_topic(sf, topic, 3)
+    write(sf, topic, 30)
+    runs.run()
+    for cluster, name in ((sf, topic), (nyc, f"sf.{topic}")):
+        delete_topic(cluster, name)
+        create_topic(cluster, name)
+    write(sf, topic, 5)
+    adopt(runs, 0, 0)
+    assert runs.run().records == 5
+    grow_topic(sf, topic, 2)
+    write(sf, topic, 7, 1)
+    report = runs.run()
+    assert (report.records, reasons(report)) == (7, {})
+
+
+def test_an_adoption_that_was_broken_off_leaves_more_than_a_committed_offset(
+    runs: InlineFlow, sf: LabCluster, nyc: LabCluster
+) -> None:
+    """From its first word on the map's older runs say nothing of where to go on."""
+    topic = topic_of(runs)
+    create_topic(sf, topic)
+    write(sf, topic, 30)
+    runs.run()
+    with killed_after(adopt_module, "remember_pair"):
+        adopt(runs, 0, 10, even_though_healthy=True)
+    assert runs.run().records == 0, "it goes on where it stood"
+    forget_positions(nyc, runs.flow.group)
+    write(sf, topic, 5)
+    report = runs.run()
+    assert (report.records, reasons(report)) == (5, {})
+
+
 def test_an_adoption_that_expired_is_not_replaced_by_what_the_map_knew_before(
     runs: InlineFlow, sf: LabCluster, nyc: LabCluster
 ) -> None:
@@ -85,9 +129,7 @@ def test_an_adoption_that_expired_is_not_replaced_by_what_the_map_knew_before(
     forget_positions(nyc, runs.flow.group)
     write(sf, topic, 5)
 
-    assert reasons(runs.run()) == {f"{topic}-0": "position lost"}
-    adopt(runs, 0, 60)
-    assert runs.run().records == 5
+    assert runs.run().records == 5, "it goes on where a person set it"
     forget_positions(nyc, runs.flow.group)
     write(sf, topic, 7)
     assert runs.run().records == 7, "what was mirrored behind the adoption is in the map"
@@ -123,9 +165,9 @@ def test_a_fence_that_was_raised_in_the_middle_of_an_adoption_stands_in_its_own_
     create_topic(nyc, f"sf.{topic}")
     write(sf, topic, 3)
     raised: list[bool] = []
-    fence = by_hand.write_fence
+    fence = write_fence
 
-    async def raise_another_first(target, clock, flow, **words):
+    async def raise_another_first(target: WireTarget, clock: Clock, flow: Flow, **words: Any) -> Generation:
         if not raised:
             raised.append(True)
             await fence(target, clock, flow, by="ops", because="nyc takes over")
@@ -151,15 +193,15 @@ def test_a_fence_that_is_raised_while_an_adoption_holds_its_own_outlives_it(
     create_topic(sf, topic)
     create_topic(nyc, f"sf.{topic}")
     write(sf, topic, 3)
-    remember = adopt_module.remember_pair
+    commit = by_hand.commit_beginnings
 
-    async def fence_first(*given: object) -> None:
+    async def fence_first(*given: Any) -> object:
         with ThreadPoolExecutor(1) as elsewhere:
             elsewhere.submit(fence_flow, runs.flow, runs.target, by="ops", because="stop").result()
-        await remember(*given)
+        return await commit(*given)
 
     with monkeypatch.context() as racing:
-        racing.setattr("causeway.flows.adopt.remember_pair", fence_first)
+        racing.setattr("causeway.flows.adopt.commit_beginnings", fence_first)
         adopt(runs, 0, 1)
     stands = look_at_flow(runs.flow, runs.source, runs.target).state.fence
     assert stands is not None
@@ -184,18 +226,12 @@ def test_a_healthy_partition_is_adopted_by_those_only_who_mean_it(runs: InlineFl
     ]
 
 
-def test_a_second_fence_keeps_the_words_of_the_first(runs: InlineFlow) -> None:
+def test_a_second_fence_stands_in_its_own_words(runs: InlineFlow) -> None:
     first = fence_flow(runs.flow, runs.target, by="amy", because="nyc takes over")
     second = fence_flow(runs.flow, runs.target, by="bob", because="what is this?")
-    assert (first.changed, second.changed) == (True, False)
+    assert (first.changed, second.changed) == (True, True)
     assert second.stands == look_at_flow(runs.flow, runs.source, runs.target).state.fence
     assert first.stands is not None
     assert second.stands is not None
-    assert (second.stands.by, second.stands.because) == ("amy", "nyc takes over")
-    assert second.stands.since_ms == first.stands.since_ms
-    assert second.generation > first.generation, "a lift that was on its way opens nothing"
-
-
-def forget_positions(cluster: LabCluster, group: str) -> None:
-    admin = admin_client(cluster.endpoint())
-    admin.delete_consumer_groups([group])[group].result(20)
+    assert (second.stands.by, second.stands.because) == ("bob", "what is this?")
+    assert second.standing == (first.stands, second.stands)

@@ -216,7 +216,8 @@ def test_log_append_time_survives_and_compacted_batches_cross(
 ) -> None:
     topic = topic_name("stamped")
     create(sf, topic, message_timestamp_type="LogAppendTime")
-    write(sf, topic, range(300), **{"compression.type": "lz4"})
+    lz4: dict[str, Any] = {"compression.type": "lz4"}
+    write(sf, topic, range(300), **lz4)
     mirror = mirror_of(topic, topic)
 
     report = mirror.run()
@@ -334,8 +335,7 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key(
 ) -> None:
     """The source's cleaner makes holes before the copy, the target's by itself after it."""
     topic = topic_name("compacted")
-    cleaning = {"cleanup_policy": "compact", "segment_ms": "100", "min_cleanable_dirty_ratio": "0.01"}
-    create(sf, topic, **cleaning)
+    create(sf, topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
     for start in range(0, 400, 50):
         write(sf, topic, range(start, start + 50))
         time.sleep(0.2)  # a segment of its own
@@ -347,9 +347,10 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key(
     assert sum(p.repacked_batches.get("holes", 0) for p in report.partitions.values()) > 0
     assert report.records < 300
     verdict = mirror.verify()
-    assert (verdict.unequal, verdict.records_equal) == ((), 7)
+    assert verdict.unequal == ()
+    assert 7 <= verdict.records_equal <= report.records, "what no cleaner has taken meanwhile"
     write(nyc, f"sf.{topic}", range(7, 8))  # a foreign last value for one key
-    assert [v.different for v in mirror.verify().unequal] == [1]
+    assert [v.extra for v in mirror.verify().unequal] == [1]
 
 
 def test_a_target_topic_made_anew_in_the_middle_of_a_run_is_not_begun_again(

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -275,7 +276,8 @@ def test_each_wrong_setting_of_a_mirror_is_named_with_the_command(
     topic = topic_name("orders")
     create_topic(sf, topic)
     flow = mirror_of(flow_name(topic_name), topic)
-    create_topic(nyc, f"sf.{topic}", **{setting: value})
+    settings: dict[str, Any] = {setting: value}
+    create_topic(nyc, f"sf.{topic}", **settings)
     diagnosis = examined(flow, named(sf, "sf"), named(nyc, "nyc"), read_only=True)
     found = [each for each in red(diagnosis) if " rehearsal " not in each]
     assert len(found) == 1, found

@@ -18,7 +18,7 @@ from causeway.core.diagnosis.finding import Diagnosis, Result
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import NotAuthorized
 from causeway.core.failback.plan import Way
-from causeway.core.failover.journal import FAILOVERS_TOPIC
+from causeway.core.failover.journal_format import FAILOVERS_TOPIC
 from causeway.core.failover.rights import (
     closing_rights,
     drill_rights,
@@ -32,6 +32,7 @@ from causeway.core.failover.rights import (
     widening_rights,
     writing_rights,
 )
+from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
@@ -253,8 +254,8 @@ def _grants(held: NeededRight, right: NeededRight) -> bool:
 @pytest.fixture(scope="module")
 def ways(lab_clusters: LabClusterFactory) -> GuardedWays:
     """One for all tests: each leaves everything at home and the flow open."""
-    clusters = (lab_clusters(name, security="SASL_SSL") for name in ("sf_ways", "nyc_ways"))
-    return GuardedWays(*clusters, uuid.uuid4().hex[:8])
+    sf, nyc = (lab_clusters(name, security="SASL_SSL") for name in ("sf_ways", "nyc_ways"))
+    return GuardedWays(sf, nyc, uuid.uuid4().hex[:8])
 
 
 def taking(ways: GuardedWays, flow: Flow, right: NeededRight) -> Callable[[object], None]:
@@ -309,7 +310,7 @@ def test_a_source_that_hides_a_group_is_said_on_the_sheet_and_stops_a_planned_fa
     (hidden,) = (r for r in failover_rights(ways.forward, [ways.group]) if r.side == "source")
     ends = ways.endpoint("sf"), ways.endpoint("nyc")
 
-    def look(mode: Mode) -> apply.Sheet:
+    def look(mode: Mode) -> Sheet:
         return apply.look_before_failover(ways.forward, *ends, ways.wish(mode), ways.rules)
 
     ways.refused(ways.forward, [hidden], lambda: look(Mode.PLANNED))
@@ -380,9 +381,9 @@ def test_doctor_names_all_that_is_missing_and_finds_none_too_many(ways: GuardedW
     besides = (*moving_rights([ways.group]), *forgetting_rights([ways.group]), *export_rights(ways.topics))
     rights = (*besides, *(r for r in drill_rights(ways.forward, [ways.group]) if r.side == "target"))
     with ways.without(ways.forward, *rights):
-        found = of(ways.doctor(ways.forward), CHECK_FAILOVER)
-    assert {each.result for each in found} == {Result.WARN}
-    remedies = "; ".join(each.remedy for each in found)
+        lacking = of(ways.doctor(ways.forward), CHECK_FAILOVER)
+    assert {each.result for each in lacking} == {Result.WARN}
+    remedies = "; ".join(each.remedy for each in lacking)
     for right in rights:
         assert right.command(f"User:{ways.user}") in remedies
 

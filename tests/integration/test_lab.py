@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic, TopicMetadata
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput
 from causeway.lab import lab, processes
 from causeway.lab.access import Right
+from causeway.lab.asked import Asked
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import BrokerDied, LabTrouble
-from causeway.lab.places import HOME_VARIABLE, jars_directory, project_root
+from causeway.lab.places import HOME_VARIABLE, jars_directory, lab_directory, project_root
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]
@@ -38,7 +41,8 @@ def create_topic(endpoint: ClusterEndpoint, topic: str, *, partitions: int = 1) 
 
 
 def topics_of(endpoint: ClusterEndpoint) -> dict[str, TopicMetadata]:
-    return admin_client(endpoint).list_topics(timeout=30).topics
+    topics: dict[str, TopicMetadata] = admin_client(endpoint).list_topics(timeout=30).topics
+    return topics
 
 
 def write(endpoint: ClusterEndpoint, topic: str, values: list[bytes]) -> None:
@@ -301,6 +305,11 @@ class TestUpAndDown:
         assert len(brokers) == 2
 
         assert "sf is up already" in call_lab(lab_root, "lab.up()")
+        for other in (Asked(kafka_version="3.9.2"), Asked(security="SASL_SSL"), Asked(nodes=3)):
+            with pytest.raises(BadInput, match=r"cluster sf is up with .*, and it stays as it is; "):
+                lab.up(lab_root, say=lambda line: None, **asdict(other))
+        with pytest.raises(BadInput, match="SF: differs from sf by capital letters only"):
+            lab.up(lab_root, ("SF",), say=lambda line: None)
         assert [cluster.pids for cluster in lab.status(lab_root).clusters] == [each.pids for each in clusters]
 
         said = call_lab(lab_root, "lab.down()")
@@ -335,7 +344,7 @@ class TestUpAndDown:
     def test_an_up_that_fails_leaves_nothing_running(self, lab_root: Path) -> None:
         lab.up(lab_root, say=lambda line: None)
         lab.down(lab_root, say=lambda line: None)
-        record = lab.lab_directory(lab_root) / "nyc" / "cluster.json"
+        record = lab_directory(lab_root) / "nyc" / "cluster.json"
         content = json.loads(record.read_text())
         content["ports"]["1"]["controller"] = content["ports"]["1"]["client"]
         record.write_text(json.dumps(content))

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer, parse_live_value
-from causeway.lab.story import CODECS, tell_story
+from causeway.lab.story import CODECS, Story, tell_story
 
 pytestmark = pytest.mark.integration
 LabClusterFactory = Callable[..., LabCluster]
@@ -51,32 +51,32 @@ def told(sf: LabCluster, lab_clusters: LabClusterFactory) -> LabCluster:
 
 
 @pytest.fixture(scope="module")
-def story(told: LabCluster):
+def story(told: LabCluster) -> Story:
     return tell_story(told.endpoint(), seed=7, records=2_000, ends_at_ms=ENDS_AT_MS)
 
 
-def test_a_committed_reader_sees_what_the_story_says(told: LabCluster, story) -> None:
+def test_a_committed_reader_sees_what_the_story_says(told: LabCluster, story: Story) -> None:
     for topic, count in story.records.items():
         if topic != "clicks":  # compaction may have begun
             assert len(read_topic(told.endpoint(), topic)) == count, topic
     assert read_topic(told.endpoint(), "quiet") == []
 
 
-def test_orders_have_keys_headers_and_tombstones(told: LabCluster, story) -> None:
+def test_orders_have_keys_headers_and_tombstones(told: LabCluster, story: Story) -> None:
     orders = read_topic(told.endpoint(), "orders")
     assert {order.partition() for order in orders} == {0, 1, 2, 3}
     assert all(order.key() and len(order.headers()) == 2 for order in orders)
     assert sum(order.value() is None for order in orders) == story.records["orders"] // 20
 
 
-def test_the_ledger_holds_aborted_records_that_only_some_readers_see(told: LabCluster, story) -> None:
+def test_the_ledger_holds_aborted_records_that_only_some_readers_see(told: LabCluster, story: Story) -> None:
     everything = read_topic(told.endpoint(), "ledger", isolation="read_uncommitted")
     assert story.aborted["ledger"] > 0
     assert len(everything) == story.records["ledger"] + story.aborted["ledger"]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec_has_its_topic(told: LabCluster, story, codec: str) -> None:
+def test_every_codec_has_its_topic(told: LabCluster, story: Story, codec: str) -> None:
     """Read from the log itself: the codec is in the low three bits of each batch's attributes."""
     codecs: Counter[int] = Counter()
     for segment in told.log_path().parent.glob(f"data/events-{codec}-*/*.log"):
@@ -88,7 +88,7 @@ def test_every_codec_has_its_topic(told: LabCluster, story, codec: str) -> None:
 
 
 def test_the_same_seed_tells_the_same_story_and_another_one_another(
-    told: LabCluster, story, lab_clusters: LabClusterFactory
+    told: LabCluster, story: Story, lab_clusters: LabClusterFactory
 ) -> None:
     again = lab_clusters("story_again")
     assert tell_story(again.endpoint(), seed=7, records=2_000, ends_at_ms=ENDS_AT_MS) == story

@@ -110,8 +110,8 @@ class Guarded:
 
 
 def lab_right(right: NeededRight) -> Right:
-    pattern = "prefixed" if right.is_prefix else "literal"
-    return Right(right.resource, right.name, right.operation.name.lower(), pattern)
+    operation = right.operation.name.lower()
+    return Right(right.resource, right.name, operation, "prefixed" if right.is_prefix else "literal")
 
 
 @pytest.fixture

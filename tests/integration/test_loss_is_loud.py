@@ -33,7 +33,7 @@ from tests.integration.inline_flow import (
     named,
     topic_ends,
 )
-from tests.integration.test_adopt import forget_positions
+from tests.janitor import forget_positions
 from tests.mirroring import Mirror, make_flow
 
 pytestmark = pytest.mark.integration
@@ -339,12 +339,12 @@ def test_ctrl_c_leaves_no_fence_or_says_how_to_lift_it(
         async def unreachable(*_: object) -> None:
             raise Unreachable("the target went away too")
 
-        broken.setattr("causeway.flows.by_hand._OwnFence.lower", unreachable)
+        broken.setattr("causeway.flows.by_hand._CommandFence.lower", unreachable)
         with pytest.raises(KeyboardInterrupt, match=f"causeway lift stopped_{name}"):
             adopt()
     assert fence_of(mirror) is not None
     with monkeypatch.context() as broken:
-        broken.setattr("causeway.flows.by_hand._OwnFence.lower", unreachable)
+        broken.setattr("causeway.flows.by_hand._CommandFence.lower", unreachable)
         with pytest.raises(ClusterUnreachable, match=f"causeway lift stopped_{name}"):
             adopt()
     adopt()

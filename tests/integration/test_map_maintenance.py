@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -15,11 +15,12 @@ from causeway.brokers.owner import WireOwner
 from causeway.core import map_maintenance as rules
 from causeway.core.errors import ClusterUnreachable, FlowFenced, Superseded
 from causeway.core.flow import CopyLimits
+from causeway.core.identity import SourceOffset, TargetOffset
 from causeway.core.identity import TopicPartition as Place
 from causeway.core.map_format import encode_run
 from causeway.core.offset_map import map_partition
 from causeway.core.ports import Doubt
-from causeway.core.translation import OlderThanMap, PartitionMap
+from causeway.core.translation import OlderThanMap, PartitionMap, ToSource, ToTarget
 from causeway.flows.clusters import open_target
 from causeway.flows.fence import fence_flow
 from causeway.flows.map_maintenance import Maintenance, MaintenanceReport, maintain_map
@@ -71,10 +72,11 @@ def index(mirror: Mirror) -> PartitionMap:
     return there
 
 
-def told(mirror: Mirror, count: int = RECORDS) -> tuple[list[object], list[object]]:
+def told(mirror: Mirror, count: int = RECORDS) -> tuple[list[ToTarget], list[ToSource]]:
     there = index(mirror)
-    forth = there.to_targets(range(count + 2))
-    return forth, there.to_sources(range(count // A_BATCH * (A_BATCH + 1) + 2))
+    forth = there.to_targets(map(SourceOffset, range(count + 2)))
+    back = there.to_sources(map(TargetOffset, range(count // A_BATCH * (A_BATCH + 1) + 2)))
+    return forth, back
 
 
 def exact(count: int) -> list[int]:
@@ -123,19 +125,21 @@ def test_what_the_target_no_longer_holds_is_taken_away(
     report = maintain(mirror)
     assert (report.entries_before, report.entries_after) == (60, 20)
     found = index(mirror)
-    assert found.to_target(399) == OlderThanMap(400, begin)
-    assert found.to_targets(range(400, RECORDS)) == exact(RECORDS)[400:]
+    assert found.to_target(SourceOffset(399)) == OlderThanMap(SourceOffset(400), TargetOffset(begin))
+    assert found.to_targets(map(SourceOffset, range(400, RECORDS))) == exact(RECORDS)[400:]
 
 
 def test_a_run_that_a_lane_writes_again_meanwhile_is_not_taken_away(mirror: Mirror) -> None:
     """As after a lost tail: under the same key, between the maintenance's read and its commit."""
-    append, written = Maintenance._append_batch, []
+    append, written = Maintenance._append_batch, False
 
     async def first_the_lane(
-        self: Maintenance, place: Place, records: list[tuple[bytes, bytes | None]]
+        self: Maintenance, place: Place, records: Sequence[tuple[bytes, bytes | None]]
     ) -> int:
+        nonlocal written
         if not written:
-            written.append(lane_writes_again(mirror, place, 300))
+            lane_writes_again(mirror, place, 300)
+            written = True
         return await append(self, place, records)
 
     before = told(mirror)
@@ -143,8 +147,11 @@ def test_a_run_that_a_lane_writes_again_meanwhile_is_not_taken_away(mirror: Mirr
         report = maintain(mirror)
     assert (len(report.put_off), report.transactions, report.entries_after) == (1, 0, 60)
     assert told(mirror)[0][:300] == before[0][:300]
-    assert index(mirror).to_targets([300, 309]) == [331, 340]  # and all behind it is lost
-    assert not isinstance(index(mirror).to_target(311), int)
+    assert index(mirror).to_targets([SourceOffset(300), SourceOffset(309)]) == [
+        331,
+        340,
+    ]  # and all behind it is lost
+    assert not isinstance(index(mirror).to_target(SourceOffset(311)), int)
 
 
 def lane_writes_again(mirror: Mirror, place: Place, source_first: int) -> None:
@@ -154,7 +161,7 @@ def lane_writes_again(mirror: Mirror, place: Place, source_first: int) -> None:
     with open_target(mirror.target.endpoint()) as (network, opened):
         runs = network.run(lambda: opened.map_runs(mirror.flow.map_topic, [target]))[target]
     (run,) = [run for run in runs if run.source_first == source_first]
-    key, value = encode_run(replace(run, target_first=331))
+    key, value = encode_run(replace(run, target_first=TargetOffset(331)))
     assert map_partition(target) == place.partition
     client: Producer = producer(mirror.target.endpoint(), transactional_id=f"lane-of-{mirror.flow.name}")
     client.init_transactions(30)
@@ -199,7 +206,7 @@ def test_a_fence_keeps_it_out_also_one_that_had_begun(mirror: Mirror) -> None:
         late = Maintenance(mirror.flow, opened, network, mirror.said.append)
         append = late._append_batch
 
-        async def when_fenced(place: Place, records: list[tuple[bytes, bytes | None]]) -> int:
+        async def when_fenced(place: Place, records: Sequence[tuple[bytes, bytes | None]]) -> int:
             base = await append(place, records)
             fencing = threading.Thread(
                 target=fence_flow, args=(mirror.flow, endpoint), kwargs={"by": "test", "because": "test"}
@@ -221,7 +228,7 @@ def test_a_run_that_begins_in_the_middle_ends_it(mirror: Mirror) -> None:
         late = Maintenance(mirror.flow, opened, network, mirror.said.append)
         append = late._append_batch
 
-        async def when_a_run_began(place: Place, records: list[tuple[bytes, bytes | None]]) -> int:
+        async def when_a_run_began(place: Place, records: Sequence[tuple[bytes, bytes | None]]) -> int:
             base = await append(place, records)
             holder = Holder(name="another", run_id="another")
             await begin_run(opened, network, mirror.flow, holder, take_over=True, say=mirror.said.append)

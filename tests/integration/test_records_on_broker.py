@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest, ProduceRequest
 
-from causeway.core.batches import check_crc, is_control_marker, rebase, split_batches
+from causeway.core.batches import BatchHead, check_crc, is_control_marker, rebase, split_batches
 from causeway.core.codecs import Codec
 from causeway.core.records import Record, decode_records, encode_batch
 from causeway.core.repack import Repack, Verbatim, choose_way, repack
 from causeway.lab.clients import wait_for_leaders
+from causeway.lab.cluster import LabCluster
+from tests.conftest import AdminOf, LabClusterFactory
 
 pytestmark = pytest.mark.integration
+
+Batches = list[tuple[BatchHead, memoryview]]
+NewTopics = Callable[..., str]
 
 NODE = 1
 BASE_MS = 1_700_000_000_000
@@ -29,30 +36,32 @@ RECORDS = [
     Record(3, BASE_MS + 1, b"\x00\xff", b"x" * 200_000),
     *(Record(n, BASE_MS + n, b"k%d" % (n % 7), b"some text %d " % n * 9) for n in range(4, 1_000)),
 ]
-NOBODY = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+NOBODY: dict[str, Any] = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
 
 
 class RawBroker:
     """Produce and Fetch with bytes, on a cluster of one node."""
 
-    def __init__(self, bootstrap_servers):
+    def __init__(self, bootstrap_servers: str) -> None:
         self.network = NetworkSelector()
         self.manager = KafkaConnectionManager(
             self.network, bootstrap_servers=bootstrap_servers, client_id="raw"
         )
         self.manager.bootstrap(10_000)
 
-    def close(self):
+    def close(self) -> None:
         self.manager.close()
         self.network.close()
 
-    def send(self, request):
-        async def answer():
+    def send(self, request: Any) -> Any:
+        async def answer() -> Any:
             return await self.manager.send(request, NODE)
 
         return self.network.run(answer)
 
-    def append(self, topic, batch, transactional_id=None):
+    def append(
+        self, topic: str, batch: bytes | bytearray, transactional_id: str | None = None
+    ) -> tuple[int, int]:
         """The error code and the offset of the batch."""
         data = ProduceRequest.TopicProduceData
         answer = self.send(
@@ -71,7 +80,7 @@ class RawBroker:
         (partition,) = answer.responses[0].partition_responses
         return partition.error_code, partition.base_offset
 
-    def fetch(self, topic, offset=0):
+    def fetch(self, topic: str, offset: int = 0) -> bytes:
         wanted = FetchRequest.FetchTopic
         answer = self.send(
             FetchRequest(
@@ -106,9 +115,10 @@ class RawBroker:
         assert partition.error_code == 0
         return bytes(partition.records or b"")
 
-    def fetch_all(self, topic, end):
+    def fetch_all(self, topic: str, end: int) -> Batches:
         """Every stored batch up to `end`, checksums looked at; an answer ends with its segment."""
-        batches, offset = [], 0
+        batches: Batches = []
+        offset = 0
         deadline = time.monotonic() + 30
         while offset < end:
             found = list(split_batches(self.fetch(topic, offset)))
@@ -121,7 +131,7 @@ class RawBroker:
             offset = found[-1][0].next_offset
         return batches
 
-    def claim(self, transactional_id):
+    def claim(self, transactional_id: str) -> tuple[int, int]:
         self.send(
             FindCoordinatorRequest(key=transactional_id, key_type=1, coordinator_keys=[transactional_id])
         )
@@ -140,7 +150,7 @@ class RawBroker:
             time.sleep(0.1)
         raise AssertionError(answer)
 
-    def end(self, transactional_id, producer_id, producer_epoch, *, committed):
+    def end(self, transactional_id: str, producer_id: int, producer_epoch: int, *, committed: bool) -> Any:
         return self.send(
             EndTxnRequest(
                 transactional_id=transactional_id,
@@ -152,21 +162,21 @@ class RawBroker:
 
 
 @pytest.fixture
-def raw(sf):
+def raw(sf: LabCluster) -> Iterator[RawBroker]:
     broker = RawBroker(sf.bootstrap_servers)
     yield broker
     broker.close()
 
 
 @pytest.fixture
-def new_topic(sf_admin, topic_name):
-    def make(**config):
+def new_topic(sf_admin: AdminClient, topic_name: Callable[..., str]) -> NewTopics:
+    def make(**config: str) -> str:
         return create(sf_admin, topic_name("records"), **config)
 
     return make
 
 
-def create(admin, name, **config):
+def create(admin: AdminClient, name: str, **config: str) -> str:
     """Kept for ever: the records are from 2023, and brokers delete by the time in them."""
     settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
     for future in admin.create_topics([NewTopic(name, 1, 1, config=settings)]).values():
@@ -175,7 +185,7 @@ def create(admin, name, **config):
     return name
 
 
-def consumed(cluster, topic, *, isolation="read_committed"):
+def consumed(cluster: LabCluster, topic: str, *, isolation: str = "read_committed") -> list[Record]:
     """What librdkafka reads, offsets included."""
     consumer = Consumer(
         {
@@ -211,14 +221,16 @@ def consumed(cluster, topic, *, isolation="read_committed"):
     return records
 
 
-def decoded(batches):
+def decoded(batches: Iterable[tuple[BatchHead, memoryview]]) -> list[Record]:
     return [
         record for head, batch in batches if not head.is_control for record in decode_records(batch, head)
     ]
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_we_encode_is_accepted_and_read_back_equal(sf, raw, new_topic, codec):
+def test_what_we_encode_is_accepted_and_read_back_equal(
+    sf: LabCluster, raw: RawBroker, new_topic: NewTopics, codec: Codec
+) -> None:
     topic = new_topic(max_message_bytes="10000000")
     data = encode_batch(RECORDS, codec=codec, transactional=False, **NOBODY)
     assert raw.append(topic, data) == (0, 0)
@@ -229,7 +241,9 @@ def test_what_we_encode_is_accepted_and_read_back_equal(sf, raw, new_topic, code
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_librdkafka_wrote_is_decoded_and_crosses_verbatim(sf, raw, new_topic, codec):
+def test_what_librdkafka_wrote_is_decoded_and_crosses_verbatim(
+    sf: LabCluster, raw: RawBroker, new_topic: NewTopics, codec: Codec
+) -> None:
     topic, copy = new_topic(), new_topic()
     producer = Producer(
         {
@@ -258,7 +272,7 @@ def test_what_librdkafka_wrote_is_decoded_and_crosses_verbatim(sf, raw, new_topi
     assert consumed(sf, copy) == RECORDS
 
 
-def test_markers_of_real_transactions_are_read(raw, new_topic):
+def test_markers_of_real_transactions_are_read(raw: RawBroker, new_topic: NewTopics) -> None:
     topic = new_topic()
     for committed, first in ((True, 0), (False, 3)):
         producer_id, epoch = raw.claim(topic)
@@ -273,7 +287,7 @@ def test_markers_of_real_transactions_are_read(raw, new_topic):
     assert [head.record_count for head, _ in batches] == [2, 1, 2, 1]
 
 
-def test_append_times_survive_a_repack(sf, raw, new_topic):
+def test_append_times_survive_a_repack(sf: LabCluster, raw: RawBroker, new_topic: NewTopics) -> None:
     topic, copy = new_topic(message_timestamp_type="LogAppendTime"), new_topic()
     for codec in Codec:
         data = encode_batch(RECORDS[4:50], codec=codec, transactional=False, **NOBODY)
@@ -286,9 +300,10 @@ def test_append_times_survive_a_repack(sf, raw, new_topic):
     assert consumed(sf, copy) == seen
 
 
-def _copy_repacked(raw, copy, batches, *, reasons):
+def _copy_repacked(raw: RawBroker, copy: str, batches: Batches, *, reasons: set[str]) -> list[int]:
     producer_id, epoch = raw.claim(copy)
-    sequence, segments = 0, []
+    sequence = 0
+    segments: list[tuple[int, int]] = []
     for head, batch in batches:
         way = choose_way(head, first_wanted=0)
         if isinstance(way, Repack):
@@ -310,7 +325,7 @@ def _copy_repacked(raw, copy, batches, *, reasons):
     return [first + n for first, count in segments for n in range(count)]
 
 
-def _settled(broker, cluster, topic, *, end):
+def _settled(broker: RawBroker, cluster: LabCluster, topic: str, *, end: int) -> tuple[Batches, list[Record]]:
     """Batches with delete horizons, and what a consumer saw while the cleaner changed none of them.
 
     Compaction leaves the newest segment alone, so late records roll it until the horizons are there.
@@ -330,7 +345,9 @@ def _settled(broker, cluster, topic, *, end):
     raise AssertionError("the cleaner set no delete horizon, or didn't come to rest")
 
 
-def test_what_compaction_left_crosses_with_its_timestamps(lab_cluster, admin_of, topic_name):
+def test_what_compaction_left_crosses_with_its_timestamps(
+    lab_cluster: LabClusterFactory, admin_of: AdminOf, topic_name: Callable[..., str]
+) -> None:
     """Real holes, empty batches, and tombstones whose delete horizon took the base timestamp's place."""
     cluster = lab_cluster("cleaner", broker_settings={"log.cleaner.backoff.ms": "100"})
     broker, admin = RawBroker(cluster.bootstrap_servers), admin_of(cluster)

@@ -6,6 +6,7 @@ No record goes round, whatever is run in whatever order; each flow begins only w
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -34,7 +35,7 @@ from tests.integration.inline_flow import (
     topic_ends,
     write,
 )
-from tests.integration.test_adopt import forget_positions
+from tests.janitor import forget_positions
 
 pytestmark = pytest.mark.integration
 PARTITIONS = 3
@@ -201,7 +202,9 @@ def test_expired_positions_open_no_way_round(both: Both) -> None:
     assert ends_of(nyc, topic)[0] == (0, 15)
 
 
-def test_a_topic_of_the_other_side_is_neither_made_nor_begun(both: Both, topic_name) -> None:
+def test_a_topic_of_the_other_side_is_neither_made_nor_begun(
+    both: Both, topic_name: Callable[..., str]
+) -> None:
     topic, forward, back, sf, nyc = both.topic, both.forward, both.back, both.sf, both.nyc
     forward.run()
     both.fence(forward)

@@ -20,10 +20,10 @@ from causeway.brokers.acls import AclChanges, topic_acls
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import Wire
+from causeway.core.acl_ledger import acl_record
 from causeway.core.acls import Acl
 from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, NotAuthorized
 from causeway.core.flow import Upkeep
-from causeway.core.flow_state import acl_record
 from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, IdentityNaming
 from causeway.core.ports import Unreachable
 from causeway.core.rights import NeededRight, Operation, needed_rights, upkeep_rights
@@ -180,14 +180,18 @@ def test_two_syncs_at_once_know_of_each_others_rules(
             in_a_thread(act)
         return await write(self, topic, records)
 
+    def add_and_sync(rule: Acl) -> None:
+        add(upheld.source, rule)
+        sync(upheld)
+
     monkeypatch.setattr(WireTarget, "append_each", after_somebody_else)
     add(upheld.source, read)
-    meanwhile.append(lambda: (add(upheld.source, describe), sync(upheld)))
+    meanwhile.append(lambda: add_and_sync(describe))
     sync(upheld)
     assert of_amy(upheld) == {acl(mirror, "Read"), acl(mirror, "Describe")} == of_amys(ledger(upheld))
 
     remove(upheld.source, read)  # and it is there again when the sync that removes it says so
-    meanwhile.append(lambda: (add(upheld.source, read), sync(upheld)))
+    meanwhile.append(lambda: add_and_sync(read))
     sync(upheld)
     assert of_amy(upheld) == {acl(mirror, "Read"), acl(mirror, "Describe")} == of_amys(ledger(upheld))
     remove(upheld.source, read, describe)
@@ -201,7 +205,12 @@ def test_an_entry_that_another_sync_has_taken_out_is_written_again(
     """To the other one it is a rule that nobody wants and nobody has: this one is about to add it."""
     read, mirror = acl(upheld.orders, "Read"), acl(f"{upheld.flow.source}.{upheld.orders}", "Read")
     create = AclChanges._create
-    meanwhile = [lambda: (remove(upheld.source, read), sync(upheld))]
+
+    def takes_it_out() -> None:
+        remove(upheld.source, read)
+        sync(upheld)
+
+    meanwhile = [takes_it_out]
 
     def behind_the_other(self: AclChanges, rules: Sequence[Acl]) -> dict[Acl, CausewayError]:
         while meanwhile:

@@ -17,9 +17,12 @@ from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import AuthenticationFailed, ClusterUnreachable
 from causeway.core.identity import SourceOffset, TopicPartition
 from causeway.core.topics import NewTopicPlan
-from causeway.flows.verify import PartitionPair, VerifyProgress, verify_flow
+from causeway.entrypoints.verdicts import verdict_text
+from causeway.flows.partition_pair import PartitionPair
+from causeway.flows.verify import VerifyProgress, verify_flow
 from causeway.lab.access import Right
 from causeway.lab.cluster import LabCluster
+from tests.mirroring import Mirror, make_flow
 
 pytestmark = pytest.mark.integration
 TopicName = Callable[..., str]
@@ -244,6 +247,29 @@ def test_large_records_are_compared_in_bounded_buffers(stage: Stage) -> None:
     write(stage.source, stage.topic, records)
     write(stage.target, stage.mirror, records)
     assert counts(stage.verify(source_end=60)) == (60, 0, 0, 0)
+
+
+def test_of_a_compacted_topic_all_that_both_sides_hold_is_compared(
+    sf: LabCluster, nyc: LabCluster, topic_name: TopicName, nyc_admin: AdminClient
+) -> None:
+    """Not only the last record of each key: nothing has been cleaned."""
+    topic = topic_name("compacted")
+    compact = (("cleanup.policy", "compact,delete"),)
+    assert ClusterAdmin(sf.endpoint()).create_topics([NewTopicPlan(topic, 1, compact)]) == {}
+    ClusterAdmin(sf.endpoint()).wait_for_leaders({topic: 1})
+    records = [{**each, "key": f"key-{n % 5}".encode()} for n, each in enumerate(story(400))]
+    write(sf.endpoint(), topic, records)
+    mirror = Mirror(make_flow(topic.replace("-", "_"), topic), sf, nyc)
+    mirror.run()
+    report = mirror.verify()
+    assert (report.records_equal, report.exit_code) == (400, 0)
+    assert "400 records compared equal, in pairs that the offset map names" in verdict_text("f", report)
+    delete_before(nyc_admin, f"sf.{topic}", 250)
+    (verdict,) = mirror.verify().partitions
+    assert (verdict.equal, verdict.gone_on_target, verdict.is_equal) == (150, 250, True)
+    write(nyc.endpoint(), f"sf.{topic}", [{"key": b"key-1", "value": b"foreign"}])
+    assert [each.extra for each in mirror.verify().unequal] == [1]
+    mirror.close()
 
 
 def test_a_topic_that_is_not_there_is_the_trouble_of_its_partition_only(stage: Stage) -> None:

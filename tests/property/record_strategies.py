@@ -1,5 +1,7 @@
 """What Hypothesis draws records and batches from."""
 
+from collections.abc import Iterable
+
 from hypothesis import strategies as st
 
 from causeway.core.codecs import Codec
@@ -16,15 +18,16 @@ codecs = st.sampled_from(Codec)
 
 
 @st.composite
-def record_lists(draw, *, holes=False):
+def record_lists(draw: st.DrawFn, *, holes: bool = False) -> list[Record]:
     """Records with rising offsets: 0, 1, 2, ... or with holes between."""
     count = draw(st.integers(1, 12))
-    offset, records = -1, []
+    offset = -1
+    records: list[Record] = []
     for _ in range(count):
         offset += 1 + (draw(st.integers(0, 5)) if holes else 0)
         records.append(Record(offset, draw(timestamps), draw(maybe_bytes), draw(maybe_bytes), draw(headers)))
     return records
 
 
-def encoded(records, codec):
+def encoded(records: Iterable[Record], codec: Codec) -> bytes:
     return encode_batch(records, codec=codec, producer_id=9, producer_epoch=1, base_sequence=4)

@@ -3,26 +3,38 @@
 import contextlib
 import struct
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_strategies import OLD_CODECS, codecs, encoded, maybe_bytes, record_lists, timestamps
 
 from causeway.core.batches import CorruptBatch, check_crc, is_control_marker, rebase, split_batches
 from causeway.core.codecs import Codec, compress, decompress
 from causeway.core.record_frames import read_frames, write_batch
-from causeway.core.records import decode_records
-from causeway.core.repack import choose_way, repack
+from causeway.core.records import Record, decode_records
+from causeway.core.repack import Repacked, choose_way, repack
 from causeway.core.wire import Malformed
+from tests.property.record_strategies import (
+    OLD_CODECS,
+    codecs,
+    encoded,
+    maybe_bytes,
+    record_lists,
+    timestamps,
+)
 
-OURS = {"producer_id": 2**40, "producer_epoch": 3, "base_sequence": 17}
+OURS: dict[str, Any] = {"producer_id": 2**40, "producer_epoch": 3, "base_sequence": 17}
 LIMIT_BYTES = 1 << 20
+Places = Sequence[tuple[int, int]]
+"""Where a byte is damaged, and by which mask."""
+OldRow = tuple[int, int, bytes | None, bytes | None]
 
 
-def read(buffer, *, checked=True):
-    records = []
+def read(buffer: bytes, *, checked: bool = True) -> list[Record]:
+    records: list[Record] = []
     for head, batch in split_batches(buffer):
         if checked:
             check_crc(batch, head)
@@ -31,7 +43,7 @@ def read(buffer, *, checked=True):
 
 
 @given(record_lists(), codecs)
-def test_records_survive_a_round_trip(records, codec):
+def test_records_survive_a_round_trip(records: list[Record], codec: Codec) -> None:
     data = encoded(records, codec)
     assert read(data) == records
     ((head, _),) = split_batches(data)
@@ -41,24 +53,27 @@ def test_records_survive_a_round_trip(records, codec):
 
 
 @given(record_lists(), codecs)
-def test_rebasing_keeps_the_records(records, codec):
+def test_rebasing_keeps_the_records(records: list[Record], codec: Codec) -> None:
     ((_, batch),) = split_batches(encoded(records, codec))
     assert read(bytes(rebase(batch, **OURS))) == records
 
 
 @given(st.lists(st.tuples(record_lists(), codecs), max_size=4), st.data())
-def test_a_buffer_cut_anywhere_gives_its_whole_batches(batches, data):
+def test_a_buffer_cut_anywhere_gives_its_whole_batches(
+    batches: list[tuple[list[Record], Codec]], data: st.DataObject
+) -> None:
     pieces = [encoded(records, codec) for records, codec in batches]
     cut = data.draw(st.integers(0, sum(map(len, pieces))))
     given_out = [bytes(batch) for _, batch in split_batches(b"".join(pieces)[:cut])]
-    whole, size = [], 0
+    whole: list[bytes] = []
+    size = 0
     for piece in pieces:
         size += len(piece)
         whole += [piece] if size <= cut else []
     assert given_out == whole
 
 
-def thinned(records, codec, base):
+def thinned(records: Sequence[Record], codec: Codec, base: int) -> bytes:
     """A batch at `base` of a source's log whose holes are the gaps between the records' offsets."""
     dense = encoded(records, Codec.NONE)
     ((head, batch),) = split_batches(dense)
@@ -73,11 +88,11 @@ def thinned(records, codec, base):
     return struct.pack(">qiibI", base, len(checked) + 9, 3, 2, google_crc32c.value(bytes(checked))) + checked
 
 
-def wrapped(delta):
+def wrapped(delta: int) -> int:
     return (delta + 2**63) % 2**64 - 2**63
 
 
-def varint(value):
+def varint(value: int) -> bytes:
     raw, out = (value << 1) ^ (value >> 63), b""
     while raw > 127:
         out, raw = out + bytes([raw & 127 | 128]), raw >> 7
@@ -85,7 +100,9 @@ def varint(value):
 
 
 @given(record_lists(holes=True), codecs, st.integers(0, 2**62), st.integers(-3, 75))
-def test_a_repack_keeps_what_is_wanted_and_says_where_it_came_from(records, codec, base, skipped):
+def test_a_repack_keeps_what_is_wanted_and_says_where_it_came_from(
+    records: list[Record], codec: Codec, base: int, skipped: int
+) -> None:
     ((head, batch),) = split_batches(thinned(records, codec, base))
     wanted = [r for r in records if r.offset >= skipped]
     made = repack([(head, batch)], first_wanted=base + skipped).made
@@ -109,7 +126,7 @@ def test_a_repack_keeps_what_is_wanted_and_says_where_it_came_from(records, code
 flips = st.lists(st.tuples(st.integers(0, 2**20), st.integers(1, 255)), min_size=1, max_size=4)
 
 
-def flip(data, places, *, start=0):
+def flip(data: bytes, places: Places, *, start: int = 0) -> bytes:
     damaged = bytearray(data)
     for place, mask in places:
         damaged[start + place % (len(data) - start)] ^= mask
@@ -117,7 +134,9 @@ def flip(data, places, *, start=0):
 
 
 @given(record_lists(), codecs, flips)
-def test_flipped_bytes_are_noticed_or_touch_no_record(records, codec, places):
+def test_flipped_bytes_are_noticed_or_touch_no_record(
+    records: list[Record], codec: Codec, places: Places
+) -> None:
     """Offset, length and leader epoch lie in front of the checksum: those may lie, records may not."""
     try:
         got = read(flip(encoded(records, codec), places))
@@ -129,14 +148,16 @@ def test_flipped_bytes_are_noticed_or_touch_no_record(records, codec, places):
     )
 
 
-def sealed(data):
+def sealed(data: bytes | bytearray) -> bytes:
     batch = bytearray(data)
     struct.pack_into(">I", batch, 17, google_crc32c.value(bytes(batch[21:])))
     return bytes(batch)
 
 
 @given(record_lists(), codecs, flips)
-def test_damage_under_a_right_checksum_is_corrupt_or_records(records, codec, places):
+def test_damage_under_a_right_checksum_is_corrupt_or_records(
+    records: list[Record], codec: Codec, places: Places
+) -> None:
     hostile = sealed(flip(encoded(records, codec), places, start=21))
     try:
         ((head, batch),) = split_batches(hostile)
@@ -149,7 +170,7 @@ def test_damage_under_a_right_checksum_is_corrupt_or_records(records, codec, pla
     assert_same(made, told)
 
 
-def assert_same(made, told):
+def assert_same(made: Sequence[Repacked], told: Sequence[Record]) -> None:
     """Whatever the bytes mean: who decodes them and who repacks them take them for the same records."""
     crossed = [r for each in made for r in read(each.batch)]
     assert [(r.timestamp_ms, r.key, r.value, r.headers) for r in crossed] == [
@@ -158,7 +179,9 @@ def assert_same(made, told):
 
 
 @given(record_lists(), codecs, flips)
-def test_damaged_records_in_sound_compression_are_corrupt_or_records(records, codec, places):
+def test_damaged_records_in_sound_compression_are_corrupt_or_records(
+    records: list[Record], codec: Codec, places: Places
+) -> None:
     plain = encoded(records, Codec.NONE)
     payload = compress(codec, flip(plain, places, start=61)[61:])
     data = bytearray(plain[:61] + payload)
@@ -177,7 +200,7 @@ def test_damaged_records_in_sound_compression_are_corrupt_or_records(records, co
 
 
 @given(st.binary(max_size=300))
-def test_noise_is_no_batch(noise):
+def test_noise_is_no_batch(noise: bytes) -> None:
     try:
         read(noise)
     except CorruptBatch:
@@ -185,7 +208,9 @@ def test_noise_is_no_batch(noise):
 
 
 @given(codecs, st.binary(max_size=200), flips, st.booleans())
-def test_damaged_compression_is_malformed_or_bytes(codec, data, places, old):
+def test_damaged_compression_is_malformed_or_bytes(
+    codec: Codec, data: bytes, places: Places, old: bool
+) -> None:
     for packed in (data, compress(codec, data)):
         if not packed:
             continue
@@ -198,7 +223,9 @@ def test_damaged_compression_is_malformed_or_bytes(codec, data, places, old):
         assert len(content) <= LIMIT_BYTES
 
 
-def old_message(offset, magic, attributes, timestamp, key, value):
+def old_message(
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytes:
     checked = struct.pack(">bb", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
     for field in (key, value):
         checked += struct.pack(">i", -1) if field is None else struct.pack(">i", len(field)) + field
@@ -206,7 +233,7 @@ def old_message(offset, magic, attributes, timestamp, key, value):
 
 
 @st.composite
-def old_batches(draw):
+def old_batches(draw: st.DrawFn) -> tuple[bytes, list[OldRow]]:
     magic, codec = draw(st.integers(0, 1)), draw(st.sampled_from(OLD_CODECS))
     rows = draw(st.lists(st.tuples(timestamps, maybe_bytes, maybe_bytes), min_size=1, max_size=6))
     base = draw(st.integers(0, 2**40))
@@ -222,13 +249,15 @@ def old_batches(draw):
 
 
 @given(old_batches())
-def test_old_records_are_read(case):
+def test_old_records_are_read(case: tuple[bytes, list[OldRow]]) -> None:
     data, expected = case
     assert [(r.offset, r.timestamp_ms, r.key, r.value) for r in read(data)] == expected
 
 
 @given(old_batches(), flips, st.booleans())
-def test_damaged_old_records_are_corrupt_or_records(case, places, reseal):
+def test_damaged_old_records_are_corrupt_or_records(
+    case: tuple[bytes, list[OldRow]], places: Places, reseal: bool
+) -> None:
     data, expected = case
     damaged = bytearray(flip(data, places, start=16 if reseal else 0))
     if reseal:
@@ -243,7 +272,9 @@ def test_damaged_old_records_are_corrupt_or_records(case, places, reseal):
 
 
 @given(record_lists(), codecs, st.integers(0, 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
-def test_a_head_that_lies_about_counts_ends_at_once(records, codec, last_delta, count):
+def test_a_head_that_lies_about_counts_ends_at_once(
+    records: list[Record], codec: Codec, last_delta: int, count: int
+) -> None:
     data = bytearray(encoded(records, codec))
     struct.pack_into(">i", data, 23, last_delta)
     struct.pack_into(">i", data, 57, count)
@@ -255,7 +286,7 @@ def test_a_head_that_lies_about_counts_ends_at_once(records, codec, last_delta, 
 
 
 @given(record_lists(), codecs)
-def test_a_batch_written_from_its_own_frames_is_the_same(records, codec):
+def test_a_batch_written_from_its_own_frames_is_the_same(records: list[Record], codec: Codec) -> None:
     data = encoded(records, codec)
     ((head, batch),) = split_batches(data)
     again = write_batch(

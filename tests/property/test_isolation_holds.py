@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import google_crc32c
@@ -37,19 +38,22 @@ class Aborted:
     marker: int
 
 
-def raw(base, count, attributes, producer, records=b"payload"):
+def raw(base: int, count: int, attributes: int, producer: int, records: bytes = b"payload") -> bytes:
     checked = HEADER.pack(0, 0, 0, 2, 0, attributes, count - 1, 0, 0, producer, 0, 0, count)[21:] + records
     return struct.pack(">qiibI", base, len(checked) + 9, 5, 2, google_crc32c.value(checked)) + checked
 
 
-def marker(base, producer, kind):
+def marker(base: int, producer: int, kind: int) -> bytes:
     record = bytes([0, 0, 0, 8]) + struct.pack(">hh", 0, kind) + bytes([0, 0])
     return raw(base, 1, 0x30, producer, bytes([2 * len(record)]) + record)
 
 
-def write_log(history):
+def write_log(history: Sequence[tuple[int, str]]) -> tuple[list[Entry], list[Aborted], int]:
     """The log, the broker's index of aborted transactions, and the last stable offset."""
-    log, aborts, open_by, offset = [], [], {}, 0
+    log: list[Entry] = []
+    aborts: list[Aborted] = []
+    open_by: dict[int, list[Entry]] = {}
+    offset = 0
     for number, (producer, step) in enumerate(history):
         count = 1 + number % 3
         if step == "plain":
@@ -70,7 +74,9 @@ def write_log(history):
     return log, aborts, stable
 
 
-def fetch(log, aborts, stable, at, batches):
+def fetch(
+    log: list[Entry], aborts: list[Aborted], stable: int, at: int, batches: int
+) -> tuple[bytes, list[tuple[int, int]]]:
     """As a broker answers: whole batches from the one that holds `at`, and the aborts that touch them."""
     stretch = [e for e in log if e.next_offset > at and e.offset < stable][:batches]
     end = stretch[-1].next_offset if stretch else at
@@ -79,11 +85,14 @@ def fetch(log, aborts, stable, at, batches):
 
 
 @given(st.lists(steps, min_size=8, max_size=30), endings, reads, st.integers(0, 20))
-def test_any_fetches_show_what_the_outcomes_say(history, ending, reads, start):
+def test_any_fetches_show_what_the_outcomes_say(
+    history: list[tuple[int, str]], ending: str, reads: list[tuple[int, int]], start: int
+) -> None:
     if ending:
         history = history + [(producer, ending) for producer in PRODUCERS]
     log, aborts, stable = write_log(history)
-    at, found = start, []
+    at = start
+    found: list[tuple[int, bytes, Seen]] = []
     for batches, cut in itertools.cycle(reads):
         if at >= stable:
             break

@@ -7,11 +7,13 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Generation, TargetOffset, TopicPartition
 from causeway.core.map_format import decode_run, encode_run
-from causeway.core.offset_map import RunBuilder, runs_that_hold
+from causeway.core.offset_map import Run, RunBuilder, runs_that_hold
 
 TP = TopicPartition("sf.orders", 0)
+Batches = list[tuple[list[tuple[int, int]], int]]
+"""Of (gap, count) each, and the offsets that a marker takes in front of it."""
 counts, gaps = st.integers(1, 9), st.integers(0, 5)
 batches = st.lists(
     st.tuples(st.lists(st.tuples(gaps, counts), min_size=1, max_size=4), st.sampled_from([0, 0, 0, 1, 7])),
@@ -20,9 +22,10 @@ batches = st.lists(
 )
 
 
-def append(batches, source, target):
+def append(batches: Batches, source: int, target: int) -> tuple[tuple[Run, ...], dict[int, int], int]:
     """One transaction: the runs of the map, and the truth as pairs of offsets."""
-    building, truth = RunBuilder(TP, 1, UUID(int=1), UUID(int=2)), {}
+    building = RunBuilder(TP, Generation(1), UUID(int=1), UUID(int=2))
+    truth: dict[int, int] = {}
     for number, (stretches, marker) in enumerate(batches):
         segments, base = [], target + marker
         target = base
@@ -31,14 +34,16 @@ def append(batches, source, target):
             segments.append((source, count))
             truth.update({target + i: source + i for i in range(count)})
             source, target = source + count, target + count
-        building.add(tuple(segments), base, number, number)
+        building.add(tuple(segments), TargetOffset(base), number, number)
     return building.build(), truth, source
 
 
 @given(batches, st.integers(0, 2**62), st.integers(0, 2**62))
-def test_every_record_is_found_where_it_lies(batches, source, target):
+def test_every_record_is_found_where_it_lies(batches: Batches, source: int, target: int) -> None:
     runs, truth, _ = append(batches, source, target)
-    found = {t: run.source_of(t) for run in runs for t in range(run.target_first, run.target_next)}
+    found = {
+        t: run.source_of(TargetOffset(t)) for run in runs for t in range(run.target_first, run.target_next)
+    }
     assert found == truth
     assert [run.source_next for run in runs] == [truth[run.target_next - 1] + 1 for run in runs]
     assert all(run.source_first == truth[run.target_first] for run in runs)
@@ -46,15 +51,19 @@ def test_every_record_is_found_where_it_lies(batches, source, target):
 
 
 @given(batches, st.integers(0, 2**62), st.integers(0, 2**62))
-def test_runs_survive_the_wire(batches, source, target):
+def test_runs_survive_the_wire(batches: Batches, source: int, target: int) -> None:
     runs, _, _ = append(batches, source, target)
     assert tuple(decode_run(*encode_run(run)) for run in runs) == runs
 
 
 @given(st.lists(st.tuples(batches, st.none() | st.integers(0, 60)), min_size=1, max_size=5))
-def test_after_any_lost_tails_the_map_says_what_the_log_holds(transactions):
+def test_after_any_lost_tails_the_map_says_what_the_log_holds(
+    transactions: list[tuple[Batches, int | None]],
+) -> None:
     """Before each transaction the target may lose records at its end; they are copied again from there."""
-    written, truth, source, end = [], {}, 1_000, 0
+    written: list[Run] = []
+    truth: dict[int, int] = {}
+    source, end = 1_000, 0
     for batches, lost in transactions:
         if lost is not None:
             end = max(end - lost, 0)
@@ -69,5 +78,9 @@ def test_after_any_lost_tails_the_map_says_what_the_log_holds(transactions):
         truth |= new
         end = max(truth) + 2  # the marker of the transaction
         holding = runs_that_hold(written)
-        found = {t: run.source_of(t) for run in holding for t in range(run.target_first, run.target_next)}
+        found = {
+            t: run.source_of(TargetOffset(t))
+            for run in holding
+            for t in range(run.target_first, run.target_next)
+        }
         assert found == truth

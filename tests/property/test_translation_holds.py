@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from causeway.core import map_maintenance
 from causeway.core.errors import ProtocolFault
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.map_entries import MapEntries
 from causeway.core.map_format import decode_runs, encode_run
 from causeway.core.map_maintenance import plan_target
@@ -19,7 +20,9 @@ from causeway.core.offset_map import RunBuilder
 from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap
 
 TP = TopicPartition("sf.orders", 0)
-IDS = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+SOURCE_ID, TARGET_ID = UUID(int=1), UUID(int=2)
+History = list[tuple[list[tuple[int, int]], int | None, int]]
+"""Stretches that are copied, what was lost before them, and offsets that a marker takes."""
 segments = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), min_size=1, max_size=4)
 losses = st.none() | st.integers(0, 80)
 histories = st.lists(st.tuples(segments, losses, st.sampled_from([1, 1, 1, 4])), min_size=1, max_size=40)
@@ -46,7 +49,8 @@ class Mirrored:
         self.source_at = {t: s for t, s in self.source_at.items() if t < self.target}
 
     def copy(self, stretches: list[tuple[int, int]], marker: int) -> None:
-        building, base, told = RunBuilder(TP, 1, UUID(int=1), UUID(int=2)), self.target, []
+        building, base = RunBuilder(TP, Generation(1), SOURCE_ID, TARGET_ID), TargetOffset(self.target)
+        told: list[tuple[int, int]] = []
         for number, (gap, count) in enumerate(stretches):
             self.source += gap if number else 0
             told.append((self.source, count))
@@ -58,7 +62,7 @@ class Mirrored:
         self.target += marker
 
     def index(self) -> PartitionMap:
-        return PartitionMap(self.entries.runs(TP), None, **IDS)
+        return PartitionMap(self.entries.runs(TP), None, source_topic_id=SOURCE_ID, target_topic_id=TARGET_ID)
 
     def check(self, log_start: int) -> None:
         """Each place on either side, also those in holes, by the rule of the design and nothing else."""
@@ -66,7 +70,7 @@ class Mirrored:
         if not targets or targets[-1] < log_start:
             return
         asked = range(log_start, targets[-1] + 2)
-        told = found.to_sources(asked)
+        told = found.to_sources(map(TargetOffset, asked))
         after = [
             next((self.source_at[t] for t in targets if t >= at), self.source_at[targets[-1]] + 1)
             for at in asked
@@ -75,14 +79,16 @@ class Mirrored:
         readable = {s: t for t, s in self.source_at.items() if t >= log_start}
         rising = sorted(readable)
         for at in range(rising[0], rising[-1] + 1):
-            assert found.to_target(at) == readable[next(s for s in rising if s >= at)]
-        assert found.to_target(rising[-1] + 1) == targets[-1] + 1
-        assert found.to_target(rising[-1] + 2) == AheadOfMirror(rising[-1] + 1, targets[-1] + 1)
-        assert isinstance(found.to_target(999), OlderThanMap)
+            assert found.to_target(SourceOffset(at)) == readable[next(s for s in rising if s >= at)]
+        source_next, target_next = SourceOffset(rising[-1] + 1), TargetOffset(targets[-1] + 1)
+        assert found.to_target(source_next) == target_next
+        ahead = found.to_target(SourceOffset(source_next + 1))
+        assert ahead == AheadOfMirror(source_next, target_next)
+        assert isinstance(found.to_target(SourceOffset(999)), OlderThanMap)
 
 
 @given(histories)
-def test_every_offset_is_translated_by_the_rule(history):
+def test_every_offset_is_translated_by_the_rule(history: History) -> None:
     mirror = Mirrored()
     for stretches, lost, marker in history:
         if lost is not None:
@@ -92,7 +98,9 @@ def test_every_offset_is_translated_by_the_rule(history):
 
 
 @given(histories, sizes, st.data())
-def test_maintenance_at_any_time_changes_nothing_but_what_is_too_old(history, sizes, data):
+def test_maintenance_at_any_time_changes_nothing_but_what_is_too_old(
+    history: History, sizes: dict[str, Any], data: st.DataObject
+) -> None:
     mirror, log_start = Mirrored(), 1_000
     with patch.multiple(map_maintenance, **sizes):
         for stretches, lost, marker in history:
@@ -113,7 +121,7 @@ def test_maintenance_at_any_time_changes_nothing_but_what_is_too_old(history, si
 @given(
     st.sampled_from([b"\x01\0\x01x", b"\x02\0\x01x", b""]), st.binary(max_size=24), st.binary(max_size=120)
 )
-def test_bytes_of_another_maker_are_a_fault_or_runs(head, key, value):
+def test_bytes_of_another_maker_are_a_fault_or_runs(head: bytes, key: bytes, value: bytes) -> None:
     for version in (b"\x02\0", b"\x02\x01", b"\x01", b""):
         with suppress(ProtocolFault):
             assert all(run.count > 0 for run in decode_runs(head + key, version + value))

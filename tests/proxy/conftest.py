@@ -49,11 +49,12 @@ def _play_selected(
     target: LabCluster,
     temp: pytest.TempPathFactory,
 ) -> Outcomes:
-    cells = [
-        item.callspec.params["cell"]
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and fixture in item.fixturenames
-    ]
+    cells: list[Cell] = []
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and fixture in item.fixturenames:
+            cell = item.callspec.params["cell"]
+            assert isinstance(cell, Cell)
+            cells.append(cell)
     played = play(cells, source, target, temp.mktemp(fixture))
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():

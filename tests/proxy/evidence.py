@@ -7,6 +7,7 @@ and the ends of the logs by the wire.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from confluent_kafka import Consumer, KafkaError, Message
@@ -61,7 +62,7 @@ class Evidence:
         ids = []
         for reader, name in zip((self._source, self._target), self._topics, strict=True):
             while True:
-                found = self._network.run(lambda r=reader, n=name: r.wire.topics([n]))[name]
+                found = self._network.run(partial(reader.wire.topics, [name]))[name]
                 if not found.error and len(found.leaders) == len(self._partitions):
                     break
                 self._network.run(lambda: self._network.sleep(0.05))

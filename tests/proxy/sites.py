@@ -84,7 +84,6 @@ _SOURCE = (
     Site("source", Api.API_VERSIONS, About.NOTHING, 2, "connect"),
     Site("source", Api.METADATA, About.NOTHING, 1, "bootstrap"),
     Site("source", Api.METADATA, About.DATA),
-    Site("source", Api.LIST_OFFSETS, About.DATA, 1, "start", _FRESH),
     Site("source", Api.OFFSET_FOR_LEADER_EPOCH, About.DATA, 1, "look"),
     Site("source", Api.OFFSET_FOR_LEADER_EPOCH, About.DATA, 2, "position"),
     Site("source", Api.FETCH, About.DATA, 1),

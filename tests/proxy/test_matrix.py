@@ -22,7 +22,7 @@ from tests.proxy.track import Track
 pytestmark = [pytest.mark.integration, pytest.mark.chaos]
 
 SEED = int(os.environ["PROXY_SEED"])
-_OF_EACH = 5
+_OF_EACH = 3
 
 
 def _chosen(sites: tuple[Site, ...]) -> tuple[Cell, ...]:

@@ -147,7 +147,7 @@ class Track:
 
     def _run(self, carry: Callable[[Sequence[LaneTask]], list[LaneResult]]) -> RunReport:
         mirror = self._mirror_now
-        before, mirror.carry = mirror.carry, carry  # type: ignore[method-assign]
+        before, mirror.carry = mirror.carry, carry  # type: ignore[method-assign, assignment]
         try:
             return mirror.run()
         finally:

@@ -6,6 +6,7 @@ Only the APIs that the product uses, only the fields that it reads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace as Reply
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ Respond = Callable[[Any], None]
 _EARLIEST, _LATEST = -2, -1
 _OFFSETS_TIMEOUT_SECONDS = 5.0
 _V2_PRODUCE, _V2_END, _V2_OFFSETS = 12, 5, 5
+_MOST_BATCH_BYTES, _OFFSET_RECORD_BYTES = 1_048_588, 60
+"""`message.max.bytes`; what a record of an offset has besides its names."""
 
 
 def handle(node: SimNode, request: Any, connection: int, respond: Respond) -> None:
@@ -37,11 +40,12 @@ def _features(node: SimNode, _: Any, respond: Respond) -> None:
 def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
     cluster = node.cluster
     leaders = node.past.leaders if node.past else cluster.leaders
-    names = list(cluster.topics) if request.topics is None else [t.name for t in request.topics]
+    known = [name for name in cluster.topics if name not in node.lacks]
+    names = known if request.topics is None else [t.name for t in request.topics]
     topics = []
     for name in names:
         topic = cluster.topics.get(name)
-        if topic is None:
+        if topic is None or name in node.lacks:
             topics.append(
                 Reply(
                     name=name,
@@ -54,7 +58,13 @@ def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
             )
             continue
         partitions = [
-            Reply(partition_index=tp.partition, leader_id=leaders.get(tp, -1)) for tp in topic.partitions
+            Reply(
+                partition_index=tp.partition,
+                leader_id=leaders.get(tp, -1),
+                isr_nodes=[0],
+                replica_nodes=[0],
+            )
+            for tp in topic.partitions
         ]
         topics.append(
             Reply(
@@ -72,21 +82,27 @@ def _metadata(node: SimNode, request: Any, respond: Respond) -> None:
 def _find_coordinator(node: SimNode, request: Any, respond: Respond) -> None:
     told = node.past or node.cluster
     number = told.transaction_node if request.key_type == 1 else told.group_node
-    respond(Reply(coordinators=[Reply(error_code=0, node_id=number)]))
+    keys = request.coordinator_keys or [request.key]
+    respond(Reply(coordinators=[Reply(error_code=0, node_id=number, key=key) for key in keys]))
 
 
 # logs
 
 
 def _fetch(node: SimNode, request: Any, respond: Respond) -> None:
+    """In the order of the question, until `max_bytes` are reached; the first one gets a batch in any case."""
+
     def answer(*, may_wait: bool) -> None:
-        found = [
-            Reply(
-                topic_id=t.topic_id,
-                partitions=[_fetch_one(node, t.topic_id, p, request) for p in t.partitions],
-            )
-            for t in request.topics
-        ]
+        left, found = request.max_bytes, list[Reply]()
+        for topic in request.topics:
+            parts = list[Reply]()
+            for wanted in topic.partitions:
+                part = _fetch_one(node, topic.topic_id, wanted, request)
+                if left < request.max_bytes:
+                    part.records = part.records[: max(left, 0)]
+                left -= len(part.records)
+                parts.append(part)
+            found.append(Reply(topic_id=topic.topic_id, partitions=parts))
         parts = [p for topic in found for p in topic.partitions]
         is_worth = any(p.records or p.error_code or p.diverging_epoch for p in parts)
         if is_worth or not may_wait:
@@ -94,13 +110,32 @@ def _fetch(node: SimNode, request: Any, respond: Respond) -> None:
         else:
             node.cluster.loop.after(request.max_wait_ms / 1000, lambda: answer(may_wait=False))
 
-    answer(may_wait=request.max_wait_ms > 0)
+    if (seconds := _remote_read_seconds(node, request)) > 0:
+        node.cluster.loop.after(seconds, lambda: answer(may_wait=False))
+    else:
+        answer(may_wait=request.max_wait_ms > 0)
+
+
+def _remote_read_seconds(node: SimNode, request: Any) -> float:
+    """What a remote read holds an answer up, whatever else there is to give (Kafka 3.6, 3.7)."""
+    longest = max(
+        (
+            node.cluster.remote_reads.get(TopicPartition(t.name, p.partition), 0.0)
+            for topic in request.topics
+            for t in node.cluster.topics.values()
+            if t.topic_id == topic.topic_id
+            for p in topic.partitions
+        ),
+        default=0.0,
+    )
+    waited: float = request.max_wait_ms / 1000
+    return min(longest, waited)
 
 
 def _fetch_one(node: SimNode, topic_id: Any, wanted: Any, request: Any) -> Reply:
     cluster = node.cluster
     topic = next((t for t in cluster.topics.values() if t.topic_id == topic_id), None)
-    if topic is None:
+    if topic is None or topic.name in node.lacks:
         return _no_records(wanted, Code.UNKNOWN_TOPIC_ID)
     tp = TopicPartition(topic.name, wanted.partition)
     log, offset = node.log(tp), wanted.fetch_offset
@@ -116,6 +151,8 @@ def _fetch_one(node: SimNode, topic_id: Any, wanted: Any, request: Any) -> Reply
             found = _no_records(wanted, Code.NONE)
             found.diverging_epoch = Reply(epoch=epoch, end_offset=end)
             return found
+    if cluster.remote_reads.get(tp, 0.0) > request.max_wait_ms / 1000:
+        return _no_records(wanted, Code.NONE)  # cut off, and begun again by the next question
     is_isolated = bool(request.isolation_level)
     limit = log.last_stable if is_isolated else log.high_watermark
     most = cluster.loop.random.randint(1, cluster.most_batches_of_a_fetch)
@@ -177,6 +214,8 @@ def _offset_at(node: SimNode, tp: TopicPartition, timestamp: int, isolation: int
         return Code.OFFSET_NOT_AVAILABLE, -1, -1
     if timestamp == _LATEST:
         return 0, log.last_stable if isolation else log.high_watermark, log.leader_epoch
+    if node.cluster.refused_lookups and node.cluster.loop.random.random() < node.cluster.refused_lookups:
+        return Code.REQUEST_TIMED_OUT, -1, -1
     limit = log.last_stable if isolation else log.high_watermark
     for batch in log.batches:
         if batch.base < limit and batch.head.max_timestamp >= timestamp and batch.commits is None:
@@ -263,7 +302,7 @@ class _Appending:
             if tp not in self._cluster.logs:
                 self._answered(tp, Code.UNKNOWN_TOPIC_OR_PARTITION)
             elif self._node.past is not None and tp in self._node.past.logs:
-                answer_later(self._node, lambda t=tp: self._answered(t, Code.NOT_LEADER_OR_FOLLOWER))
+                answer_later(self._node, partial(self._answered, tp, Code.NOT_LEADER_OR_FOLLOWER))
             elif self._node.log(tp) is None:
                 self._answered(tp, Code.NOT_LEADER_OR_FOLLOWER)
             elif not head.is_transactional or self._is_open(tp, head):
@@ -417,8 +456,9 @@ def _end(node: SimNode, request: Any, respond: Respond) -> None:
 
 
 def _describe_transactions(node: SimNode, request: Any, respond: Respond) -> None:
-    was_one = node.past is not None and node.past.transaction_node == node.number
-    known, states = node.past.transactions if was_one else node.cluster.coordinator.known, []
+    past, states = node.past, []
+    was_one = past is not None and past.transaction_node == node.number
+    known = past.transactions if past is not None and was_one else node.cluster.coordinator.known
     for name in request.transactional_ids:
         found = known.get(name)
         if not was_one and not _is_coordinator(node):
@@ -570,7 +610,9 @@ def _commit_plain_offsets(node: SimNode, request: Any, respond: Respond) -> None
                 cluster.groups.committed[key] = (p.committed_offset, p.committed_metadata)
         say(0)
 
-    if any(topic.name not in cluster.topics for topic in request.topics):
+    if _size_bytes(request) > _MOST_BATCH_BYTES:
+        say(int(Code.UNKNOWN_SERVER_ERROR))
+    elif any(topic.name not in cluster.topics for topic in request.topics):
         say(int(Code.UNKNOWN_TOPIC_OR_PARTITION))
     elif node.past is not None and node.past.group_node == node.number:
         # It waits for replicas that don't follow it any more, as long as offsets.commit.timeout.ms.
@@ -593,6 +635,8 @@ def _offsets_code(code: int) -> int:
 
 def _take_offsets(cluster: Any, request: Any) -> int:
     groups = cluster.groups
+    if _size_bytes(request) > _MOST_BATCH_BYTES:
+        return int(Code.UNKNOWN_SERVER_ERROR)
     if request.producer_epoch < groups.epochs.get(request.producer_id, -1):
         return int(Code.INVALID_PRODUCER_EPOCH)
     groups.epochs[request.producer_id] = request.producer_epoch
@@ -604,29 +648,55 @@ def _take_offsets(cluster: Any, request: Any) -> int:
     return 0
 
 
+def _size_bytes(request: Any) -> int:
+    """Of the one batch that a coordinator writes for one request."""
+    return sum(
+        len(request.group_id) + len(topic.name) + len(p.committed_metadata or "") + _OFFSET_RECORD_BYTES
+        for topic in request.topics
+        for p in topic.partitions
+    )
+
+
 def _fetch_offsets(node: SimNode, request: Any, respond: Respond) -> None:
-    cluster = node.cluster
-    told = node.past or cluster
-    if told.group_node != node.number:
-        respond(Reply(error_code=int(Code.NOT_COORDINATOR), topics=[]))
-        return
-    groups, topics = told.groups, []
-    for topic in request.topics:
-        parts = []
-        for number in topic.partition_indexes:
-            key = (request.group_id, TopicPartition(topic.name, number))
-            offset, metadata = groups.committed.get(key, (-1, ""))
-            is_unstable = request.require_stable and any(key in p for p in groups.pending.values())
-            parts.append(
-                Reply(
-                    partition_index=number,
-                    committed_offset=-1 if is_unstable else offset,
-                    metadata=metadata,
-                    error_code=int(Code.UNSTABLE_OFFSET_COMMIT) if is_unstable else 0,
-                )
+    """Of one group, or in the later form of several."""
+    told = node.past or node.cluster
+    code = 0 if told.group_node == node.number else int(Code.NOT_COORDINATOR)
+
+    def answered(group: str, topics: Any) -> Reply:
+        asked = _committed_topics(told.groups, group) if topics is None else topics
+        found = [] if code else [_fetched(told.groups, group, topic, request) for topic in asked]
+        return Reply(group_id=group, error_code=code, topics=found)
+
+    if request.groups:
+        respond(Reply(groups=[answered(each.group_id, each.topics) for each in request.groups]))
+    else:
+        respond(answered(request.group_id, request.topics))
+
+
+def _committed_topics(groups: Any, group: str) -> list[Reply]:
+    """Whatever the group has committed offsets of."""
+    topics: dict[str, list[int]] = {}
+    for whose, tp in groups.committed:
+        if whose == group:
+            topics.setdefault(tp.topic, []).append(tp.partition)
+    return [Reply(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
+
+
+def _fetched(groups: Any, group: str, topic: Any, request: Any) -> Reply:
+    parts = []
+    for number in topic.partition_indexes:
+        key = (group, TopicPartition(topic.name, number))
+        offset, metadata = groups.committed.get(key, (-1, ""))
+        is_unstable = request.require_stable and any(key in p for p in groups.pending.values())
+        parts.append(
+            Reply(
+                partition_index=number,
+                committed_offset=-1 if is_unstable else offset,
+                metadata=metadata,
+                error_code=int(Code.UNSTABLE_OFFSET_COMMIT) if is_unstable else 0,
             )
-        topics.append(Reply(name=topic.name, partitions=parts))
-    respond(Reply(error_code=0, topics=topics))
+        )
+    return Reply(name=topic.name, partitions=parts)
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -64,6 +64,8 @@ class SimNode:
         self.cluster, self.number = cluster, number
         self.is_up, self.is_frozen = True, False
         self.past: Past | None = None
+        self.lacks: set[str] = set()
+        """Topics that its metadata doesn't know yet."""
         self.connections: list[SimConnection] = []
         self._missed: list[Callable[[], None]] = []
         self.life = 0
@@ -159,7 +161,11 @@ class SimCluster:
         self.marker_delay = 0.005
         self.replication_delay = 0.002
         self.refuses_for_replicas = 0.0
+        self.refused_lookups = 0.0
+        """Of the questions for the first record of a time or later."""
         self.most_batches_of_a_fetch = 1_000
+        self.remote_reads: dict[TopicPartition, float] = {}
+        """Tiered partitions: how many seconds a read of them takes."""
         self.unanswered: dict[int, Callable[[int], None]] = {}
         """What a coordinator has still to answer: after a move the answer is NOT_COORDINATOR."""
         self.on_change: Callable[[TopicPartition], None] = lambda _: None
@@ -184,6 +190,15 @@ class SimCluster:
             self.logs[tp] = PartitionLog(tp, topic_id, is_v2=self.is_v2)
             self.leaders[tp] = self.loop.random.randrange(len(self.nodes))
         return topic
+
+    def grow_topic(self, name: str) -> TopicPartition:
+        topic = self.topics[name]
+        tp = TopicPartition(name, len(topic.partitions))
+        topic.partitions.append(tp)
+        self.logs[tp] = PartitionLog(tp, topic.topic_id, is_v2=self.is_v2)
+        up = [node.number for node in self.nodes if node.is_in_touch]
+        self.leaders[tp] = self.loop.random.choice(up) if up else -1
+        return tp
 
     def next_producer_id(self) -> int:
         self._producer_ids += 1

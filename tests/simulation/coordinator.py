@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from causeway.core.identity import TopicPartition
@@ -326,7 +327,7 @@ class Coordinator:
                     self._send_markers(found)
                 elif found.state == ONGOING:
                     turn = found.turn
-                    self._loop.after(found.timeout_ms / 1000, lambda f=found, t=turn: self._time_out(f, t))
+                    self._loop.after(found.timeout_ms / 1000, partial(self._time_out, found, turn))
 
         self._loop.after(self._loop.random.uniform(0.01, 0.3), loaded)
 

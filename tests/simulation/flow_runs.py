@@ -6,19 +6,28 @@ in a few lines. All that it calls is the product's own code.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka.future import Future
 
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.target_log import WireTarget
-from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, FlowHeld, Superseded
-from causeway.core.flow_state import KnownPair, pair_record
+from causeway.core.doubts import LaneDoubts
+from causeway.core.errors import (
+    CausewayError,
+    ClusterUnreachable,
+    FlowFenced,
+    FlowHeld,
+    Superseded,
+    UnknownName,
+)
 from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
-from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.known_pairs import KnownPair
+from causeway.core.lane_task import LaneResult, LaneTask, LastOwner, Parked
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.round_plan import last_owners_after, with_last_owners
+from causeway.core.run_end import RunEnd
 from causeway.flows import fence as fence_module
 from causeway.flows.lane.run import run_lane
 from causeway.flows.lane_worker import without_rows
@@ -30,7 +39,9 @@ from causeway.flows.ownership import (
     refuse_fenced,
     sign_of_life,
 )
-from causeway.flows.planning import Landscape, pairs_to_remember, plan_round, survey_topics
+from causeway.flows.planning import plan_round, survey_topics
+from causeway.flows.remember import remember_beginnings
+from tests.simulation.history import Broken
 from tests.simulation.loop import Process, VirtualNetwork
 from tests.simulation.wire import SimWire
 
@@ -99,10 +110,15 @@ class FlowRun:
         self._parked_until: dict[TopicPartition, float] = {}
         self._remembered: dict[str, KnownPair] = {}
         self._last_owners: dict[int, LastOwner] = {}
-        self.parked: dict[TopicPartition, object] = {}
+        self._doubts = LaneDoubts(self.flow.name)
+        self._end = RunEnd()
+        self.parked: dict[TopicPartition, Parked] = {}
         self.outcome = ""
         self._fruitless = 0
         self.ended = self.process.spawn(self._run())
+
+    def has_ended(self) -> bool:
+        return bool(self.ended.is_done)
 
     async def _run(self) -> None:
         try:
@@ -141,7 +157,7 @@ class FlowRun:
                     await self._say_ended()
                     return "caught up"
             except _PASSING as trouble:
-                self.world.loop.note(lambda t=trouble: f"{self.holder.name} waits: {t}")
+                self.world.loop.note(partial("{} waits: {}".format, self.holder.name, trouble))
                 if not await self._be_patient():
                     return "patience ended"
         return "rounds ended"
@@ -165,23 +181,32 @@ class FlowRun:
             return
 
     async def _round(self) -> bool:
-        """Whether everything is copied."""
+        """Whether the run is done, by the product's own rule."""
         flow, source, target = self.flow, self._source, self._target
         await self._connect()
         state = await check_turn(target, flow.name, self.generation)
         landscape = await survey_topics(flow, source, target, state)
         now = self.clock.monotonic()
         waiting = frozenset(tp for tp, until in self._parked_until.items() if until > now)
-        plan = await plan_round(flow, self.generation, source, target, landscape, self._remembered, waiting)
-        plan = with_last_owners(plan, self._last_owners)
-        self.parked.update(plan.parked)
-        if not plan.tasks:
-            if plan.later:
-                await self._be_patient()
-                return False
+        known = self._remembered
+        plan = await plan_round(flow, self.generation, source, target, landscape, state, known, waiting)
+        seen = with_last_owners(plan, self._last_owners)
+        self.parked.update(seen.parked)
+        self._end = self._end.after_seeing(seen)
+        plan = self._end.left_of(seen, self.clock.time_ms())
+        if self._end.outcome(plan, 0.0) is not None:
             return True
-        await self._remember_pairs(landscape)
-        results = await self._carry(plan.tasks)
+        ready = self._doubts.told_to(plan, now)
+        if plan.tasks and not ready.tasks:
+            await self.clock.sleep(self._doubts.seconds_to_next(now))
+            return False
+        if not plan.tasks:
+            await self._be_patient()
+            return False
+        ready = await remember_beginnings(flow, self.generation, target, landscape, ready, known)
+        self._note_starts(ready.tasks)
+        results = await self._carry(ready.tasks)
+        self._doubts.learn(results, self.clock.monotonic())
         self._last_owners = last_owners_after(self._last_owners, results)
         self._note_parked(results)
         if any(r.outcome in ("superseded", "fenced") for r in results):
@@ -189,19 +214,17 @@ class FlowRun:
         for result in results:
             if result.error is not None:
                 raise result.error
-        if any(r.transactions for r in results) or not any(
-            r.why or any(row.later for row in r.rows) for r in results
-        ):
+        if any(r.transactions for r in results) or not any(row.later for r in results for row in r.rows):
             self._fruitless = 0
         else:
             await self._be_patient()
         return False
 
-    async def _remember_pairs(self, landscape: Landscape) -> None:
-        for name, pair in pairs_to_remember(self.flow, landscape, self._remembered).items():
-            key, value = pair_record(self.flow.name, name, pair)
-            await self._target.append_plain(FLOWS_TOPIC, key, value)
-            self._remembered[name] = pair
+    def _note_starts(self, tasks: tuple[LaneTask, ...]) -> None:
+        try:
+            self.world.starts.carried(tasks)
+        except Broken as broken:  # raised here it would only end this run
+            self.world.loop.failure = broken
 
     def _note_parked(self, results: list[LaneResult]) -> None:
         for row in (row for result in results for row in result.rows):
@@ -230,21 +253,31 @@ class FlowRun:
         for _ in range(_MOST_TRIES):
             worker = self.world.idle_worker()
             told = Future()
-            worker.process.on_death.append(lambda t=told: self.world.loop.after(0.2, lambda: _give_up(t)))
+            worker.process.on_death.append(partial(self.world.loop.after, 0.2, partial(_give_up, told)))
             worker.process.spawn(worker.run(task, told))
             if self.world.repeats_task():
                 twin = self.world.idle_worker()
                 delay = self.world.loop.random.choice((0.0, 0.05, 0.5))
-                self.world.loop.after(delay, lambda t=twin: t.process.spawn(t.run(task, Future())))
+                self.world.loop.after(delay, partial(_run_unheard, twin, task))
             self.world.loop.after(
                 self.world.loop.random.uniform(3, 12),
-                lambda w=worker, t=told: w.process.is_frozen and _give_up(t),
+                partial(_give_up_if_frozen, worker, told),
             )
-            self.world.loop.after(60.0, lambda t=told: _give_up(t))
-            result = await told
+            self.world.loop.after(60.0, partial(_give_up, told))
+            result: LaneResult | None = await told
             if result is not None:
                 return result
         return without_rows(task, "doubt", "no worker brought a result")
+
+
+def _run_unheard(worker: SimWorker, task: LaneTask) -> None:
+    """Nobody waits for its result."""
+    worker.process.spawn(worker.run(task, Future()))
+
+
+def _give_up_if_frozen(worker: SimWorker, told: Future) -> None:
+    if worker.process.is_frozen:
+        _give_up(told)
 
 
 def _give_up(told: Future) -> None:
@@ -268,9 +301,13 @@ class Fencing:
                 await self._target.wire.connect()
                 if not fenced:
                     world.is_fenced = False
-                write = fence_module.write_and_claim if fenced else fence_module.write_the_lift
-                await write(self._target, self.clock, world.flow_now(), by="test", because="test")
-            except (Unreachable, Doubt, Beaten, ClusterUnreachable):
+                if fenced:
+                    await fence_module.fence_for_people(
+                        self._target, self.clock, world.flow_now(), by="test", because="test"
+                    )
+                else:
+                    await self._lift_all()
+            except (Unreachable, Doubt, Beaten, ClusterUnreachable, UnknownName):
                 self._target.wire.disconnect()
                 await self.clock.sleep(0.3)
             else:
@@ -278,3 +315,10 @@ class Fencing:
                     world.is_fenced = True
                 world.loop.note(lambda: f"fenced: {fenced}")
                 return
+
+    async def _lift_all(self) -> None:
+        """One that was given up and sent again stands beside the second one."""
+        flow, words = self._world.flow_now(), {"by": "test", "because": "test"}
+        while standing := (await self._target.flow_state(flow.name)).standing:
+            number = standing[0].generation
+            await fence_module.write_the_lift(self._target, self.clock, flow, **words, number=number)

@@ -7,6 +7,7 @@ what a target partition shows must be a prefix of one of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from causeway.core.identity import TopicPartition
@@ -103,8 +104,11 @@ class History:
 class Mirror:
     """What a `read_committed` reader of one target partition has in front of it."""
 
-    def __init__(self, target: TopicPartition, log: PartitionLog, history: History) -> None:
-        self.target, self.log, self.history = target, log, history
+    def __init__(
+        self, target: TopicPartition, log: PartitionLog, history: History, begins: Callable[[], int]
+    ) -> None:
+        """`begins`: the source offset of the first record that belongs here."""
+        self.target, self.log, self.history, self._begins_at = target, log, history, begins
         self.sources: dict[int, int] = {}
         """Target offset -> source offset, of what is visible."""
         self.foreign_at: int | None = None
@@ -155,6 +159,7 @@ class Mirror:
                 f"{self.target} goes on at {record.offset} behind a foreign record at {self.foreign_at}"
             )
         places: dict[int, int] = {}
+        self._pass_over_what_is_older()
         for number, place in self._places.items():
             found = _next_like(self.history.branches[number], place, record)
             if found is not None:
@@ -166,6 +171,14 @@ class Mirror:
             raise Broken(self._complaint(record))
         self._places = places
         self.sources[record.offset] = self.last_source
+
+    def _pass_over_what_is_older(self) -> None:
+        """What lies before the place where the partition began is never shown."""
+        begins = self._begins_at()
+        for number in self._places:
+            entries = self.history.branches[number]
+            while self._places[number] < len(entries) and entries[self._places[number]].offset < begins:
+                self._places[number] += 1
 
     def _begins_here(self, record: Record) -> bool:
         """Of a log that was cut: an abort hid what the cut had left of a transaction, and retention took it
@@ -202,6 +215,7 @@ class Mirror:
     def lacks_before(self, source_next: int) -> Entry | None:
         """A record in front of this source offset that isn't visible here, in every history that fits."""
         missing: list[Entry] = []
+        self._pass_over_what_is_older()
         for number, place in self._places.items():
             entries = self.history.branches[number]
             found = next((e for e in entries[place:] if not e.optional), None)

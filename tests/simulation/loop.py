@@ -13,9 +13,11 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.future import Future
+
+T = TypeVar("T")
 
 START_MS = 1_700_000_000_000
 _MOST_EVENTS = 400_000
@@ -164,17 +166,21 @@ class VirtualNetwork:
     def monotonic(self) -> float:
         return self.loop.now
 
+    def boottime(self) -> float:
+        return self.loop.now
+
     def time_ms(self) -> int:
         return START_MS + int(self.loop.now * 1000) + self.process.skew_ms
 
-    def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """For tests that have one process only: time goes on until the work is done."""
         done = self.process.spawn(_invoked(work, ()), is_own=False)
         if not self.loop.run(lambda: done.is_done):
             raise Stuck("nothing is left that could finish this")
         if done.exception is not None:
             raise done.exception
-        return done.value
+        value: T = done.value
+        return value
 
     def close(self) -> None:
         """As `Network` has it."""

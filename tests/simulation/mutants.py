@@ -21,11 +21,15 @@ from kafka.errors import KafkaError
 
 from causeway.brokers import owner as owner_module
 from causeway.brokers.group_offsets import GroupOffsets
+from causeway.brokers.map_reader import WireMapReader
 from causeway.brokers.owner import WireOwner
 from causeway.core import round_plan
-from causeway.core.ports import Beaten, Doubt, FetchFrom, Unreachable
+from causeway.core.map_entries import MapOf
+from causeway.core.ports import Beaten, Doubt, FetchFrom, Refused, Unreachable
 from causeway.core.settled_tail import TailComparison
 from causeway.flows import fence as fence_module
+from causeway.flows import remember as remember_module
+from causeway.flows import round_facts as round_facts_module
 from causeway.flows.lane import run as run_module
 from causeway.flows.lane import survey as survey_module
 from causeway.flows.lane.copying import LaneCopy
@@ -33,7 +37,15 @@ from causeway.flows.lane.settle import Settling
 from causeway.flows.lane.stream import Stream
 from causeway.flows.lane.survey import Survey
 from causeway.flows.lane.tail import TailCheck
-from tests.simulation.scenario import Scenario, scenario_of, settling_anyway_scenario_of
+from causeway.flows.own_fence import OwnFence
+from causeway.flows.round_facts import resolve_start, starts_at_end
+from tests.simulation.scenario import (
+    Scenario,
+    adopting_scenario_of,
+    scenario_of,
+    settling_anyway_scenario_of,
+    starting_scenario_of,
+)
 from tests.simulation.seeds import Outcome, play
 
 MOST_SEEDS = 1_000
@@ -176,6 +188,13 @@ def _fence_claims_nothing() -> list[Any]:
     return [patch.object(fence_module, "claim_all_lanes", nothing)]
 
 
+def _own_fence_is_believed_to_stand() -> list[Any]:
+    async def trust(*_: Any) -> None:
+        return None
+
+    return [patch.object(OwnFence, "prove", trust)]
+
+
 def _lost_markers_stay_lost() -> list[Any]:
     async def leave(self: TailCheck, grounds: Any) -> None:
         return None
@@ -222,17 +241,62 @@ def _settled_tail_is_trusted() -> list[Any]:
     return [patch.object(TailCheck, "_take_settled", trust)]
 
 
+def _starts_are_kept_in_mind() -> list[Any]:
+    """As the run has them; whoever comes after it has nothing to go by."""
+
+    async def nothing(*arguments: Any) -> Any:
+        return arguments[3]
+
+    return [patch.object(remember_module, "_write_starts", nothing)]
+
+
+def _a_start_is_asked_again() -> list[Any]:
+    """Of each partition without a position and without a record: neither place nor start is looked at."""
+
+    async def ask(memory: Any, source: Any, pairs: Any, logs: Any) -> Any:
+        lost = [p for p in pairs if logs.positions[p.target] is None and not logs.left.get(p.target)]
+        grown = [p for p in lost if memory.has_grown(p)]
+        fresh = [p.source for p in lost if p not in grown]
+        found = await resolve_start(memory.flow, source, fresh, logs.ends, logs.log_starts)
+        begins = {p.source: round_facts_module._at_log_start(logs.log_starts[p.source]) for p in grown}
+        return {**found, **begins}
+
+    async def without_places(self: WireMapReader, *asked: Any) -> Any:
+        return {tp: MapOf(known.runs) for tp, known in (await map_of(self, *asked)).items()}
+
+    map_of = WireMapReader.map_of
+    return [
+        patch.object(round_facts_module, "_starts", ask),
+        patch.object(WireMapReader, "map_of", without_places),
+        *_starts_are_kept_in_mind(),
+    ]
+
+
+def _a_refused_answer_is_a_place() -> list[Any]:
+    async def resolve(flow: Any, source: Any, fresh: Any, ends: Any, log_starts: Any) -> Any:
+        found = await resolve_start(flow, source, fresh, ends, log_starts)
+        at_end = await starts_at_end(source, {tp: ends[tp] for tp in fresh})
+        return {tp: at_end[tp] if isinstance(start, Refused) else start for tp, start in found.items()}
+
+    return [patch.object(round_facts_module, "resolve_start", resolve)]
+
+
+def _silence_is_a_beginning() -> list[Any]:
+    """A partition that couldn't be asked counts as begun with its siblings."""
+    return [patch.object(remember_module, "_silent", lambda *_: frozenset())]
+
+
 MUTANTS = {
     "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
     "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
     "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 154),
-    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 570),
-    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 115),
+    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 32),
+    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 247),
     "one transaction per epoch": Mutant(
         "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 2
     ),
-    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 11),
-    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 3),
+    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 13),
+    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 12),
     "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
     "a turn is proved": Mutant(
         "behind the claim whoever answers is believed about turns", _turns_are_only_read, 0
@@ -241,22 +305,52 @@ MUTANTS = {
         "behind the claim whoever answers is believed about positions", _positions_are_only_read, 0
     ),
     "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 84),
+    "a command proves its fence": Mutant(
+        "a command that slept doesn't ask whether its fence still stands",
+        _own_fence_is_believed_to_stand,
+        96,
+        adopting_scenario_of,
+    ),
     "lost markers": Mutant(
-        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 15
+        "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 10
     ),
     "prove the last run": Mutant(
-        "after an election the last run isn't read again", _last_run_is_trusted, 589
+        "after an election the last run isn't read again", _last_run_is_trusted, 731
     ),
     "compare, don't count": Mutant(
-        "a settled tail is counted, not compared", _count_the_tail, 198, settling_anyway_scenario_of
+        "a settled tail is counted, not compared", _count_the_tail, 282, settling_anyway_scenario_of
     ),
     "prove, then settle": Mutant(
-        "what is open is committed without a look at it", _settle_unseen, 203, settling_anyway_scenario_of
+        "what is open is committed without a look at it", _settle_unseen, 282, settling_anyway_scenario_of
     ),
     "a settled tail moves the position": Mutant(
         "what was settled is passed over", _settled_tail_is_trusted, 20, settling_anyway_scenario_of
     ),
-    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 24),
+    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
+    "write the start down": Mutant(
+        "a first round dies, and nobody has written down where it began",
+        _starts_are_kept_in_mind,
+        1,
+        starting_scenario_of,
+    ),
+    "ask once": Mutant(
+        "a partition without records that lost its position begins by the start rule of that day",
+        _a_start_is_asked_again,
+        1,
+        starting_scenario_of,
+    ),
+    "a refusal isn't a place": Mutant(
+        "a source that refuses to say where a time begins has nothing as late",
+        _a_refused_answer_is_a_place,
+        68,
+        starting_scenario_of,
+    ),
+    "silence isn't a beginning": Mutant(
+        "a partition that couldn't be asked where it begins has begun",
+        _silence_is_a_beginning,
+        11,
+        starting_scenario_of,
+    ),
 }
 
 

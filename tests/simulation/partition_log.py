@@ -23,6 +23,7 @@ from causeway.core.wire import write_varint
 _PLACE = Struct(">q")
 _EPOCH = Struct(">i")
 _KEPT_BATCHES = 5
+USUAL_MAX_BYTES = 1 << 20
 _SEQUENCES = 1 << 31
 
 
@@ -60,7 +61,7 @@ class PartitionLog:
         self.closing: list[tuple[int, int]] = []
         """(first, marker's offset) of decided transactions whose marker isn't replicated yet"""
         self.guards: dict[int, object] = {}
-        self.max_bytes = 1 << 20
+        self.max_bytes = USUAL_MAX_BYTES
         self.version = 0
         """Grows with each cut: whoever looked before has to look again."""
 

@@ -15,10 +15,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
-from tests.simulation.scenario import Trouble, settling_anyway_scenario_of, settling_scenario_of
+from tests.simulation.scenario import (
+    Trouble,
+    settling_anyway_scenario_of,
+    settling_scenario_of,
+    starting_scenario_of,
+)
 from tests.simulation.seeds import play, told
 
-SEEDS, SETTLING_SEEDS = 10_000, 1_000
+SEEDS, SETTLING_SEEDS, STARTING_SEEDS = 10_000, 1_000, 2_000
 _PROCESSES = 2
 _PIECE = 50
 
@@ -132,6 +137,40 @@ def prove_settling(seeds: int = SETTLING_SEEDS, *, processes: int = _PROCESSES) 
     return whole
 
 
+def play_starting_piece(seeds: range) -> Tally:
+    tally = Tally()
+    for seed in seeds:
+        outcome = play(seed, scenario_of=starting_scenario_of)
+        tally.seeds += 1
+        tally.records += outcome.records
+        tally.parked.update(outcome.parked)
+        tally.troubles.update(trouble.value for _, trouble in outcome.scenario.troubles)
+        if outcome.failure is not None or outcome.parked:
+            tally.failures.append(told(outcome, scenario_of=starting_scenario_of))
+    gc.collect()
+    return tally
+
+
+def prove_starting(seeds: int = STARTING_SEEDS, *, processes: int = _PROCESSES) -> Tally:
+    whole = Tally()
+    pieces = [range(at, min(at + _PIECE, seeds)) for at in range(0, seeds, _PIECE)]
+    with get_context("spawn").Pool(processes) as pool:
+        for tally in pool.imap_unordered(play_starting_piece, pieces):
+            for failure in tally.failures:
+                print(failure, flush=True)
+            whole.add(tally)
+    return whole
+
+
+def starting_section(tally: Tally) -> str:
+    expired = tally.troubles["offsets_expire"]
+    return f"""
+Beginnings, in {tally.seeds:,} worlds with each start rule, topics that grow, first rounds that die,
+sources that refuse to answer and positions that expired {expired:,} times: each start was asked once, each of
+{tally.records:,} records from there on crossed once, in order, none before it did, and nothing stood still.
+"""
+
+
 def settling_section(tally: SettlingTally) -> str:
     return f"""
 Settling, in {tally.seeds:,} worlds where workers die, connections break, and each has one successor in time:
@@ -187,7 +226,9 @@ def main(arguments: list[str]) -> int:
     print(tally)
     settling = prove_settling(min(options.seeds, SETTLING_SEEDS))
     print(f"settling: {settling.seeds:,} seeds, {len(settling.failures)} failed;{settling_section(settling)}")
-    return 1 if tally.failures or settling.failures else 0
+    starting = prove_starting(min(options.seeds, STARTING_SEEDS))
+    print(f"starting: {starting.seeds:,} seeds, {len(starting.failures)} failed;{starting_section(starting)}")
+    return 1 if tally.failures or settling.failures or starting.failures else 0
 
 
 if __name__ == "__main__":

@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.simulation.scenario import scenario_of, settling_anyway_scenario_of, settling_scenario_of
+from tests.simulation.scenario import (
+    scenario_of,
+    settling_anyway_scenario_of,
+    settling_scenario_of,
+    starting_scenario_of,
+)
 from tests.simulation.seeds import play
 
 WORLDS = {
     "any": scenario_of,
     "settling": settling_scenario_of,
     "settling-anyway": settling_anyway_scenario_of,
+    "starting": starting_scenario_of,
 }
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from random import Random
 
+from causeway.core.flow import Start
+from causeway.core.offset_map import MOST_SEGMENTS
+from tests.simulation.loop import START_MS
 from tests.simulation.wire import Weather
 
 
@@ -35,9 +38,11 @@ class Trouble(StrEnum):
     OTHER_LANES = auto()
     TARGET_DEPOSED = auto()
     SOURCE_DEPOSED = auto()
+    ADOPT = auto()
+    SMALL_MAP = auto()
 
 
-_SETTLING_SHARE, _DEPOSED_SHARE = 0.4, 0.4
+_SETTLING_SHARE, _DEPOSED_SHARE, _SMALL_MAP_SHARE = 0.4, 0.4, 0.1
 _RARE = {
     Trouble.FOREIGN_WRITER,
     Trouble.FOREIGN_TRANSACTION,
@@ -47,8 +52,8 @@ _RARE = {
     Trouble.IDS_EXPIRE,
 }
 """Each of these can bring a partition to a halt, or is about a week without a run."""
-_APART = {Trouble.TARGET_DEPOSED, Trouble.SOURCE_DEPOSED}
-"""Only where there is another node, and drawn apart."""
+_APART = {Trouble.TARGET_DEPOSED, Trouble.SOURCE_DEPOSED, Trouble.ADOPT, Trouble.SMALL_MAP}
+"""Drawn apart: the first two only where there is another node, adoptions where commands are the theme."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,10 +75,19 @@ class Scenario:
     repeats: float
     weather: Weather
     source_transactions: float
+    most_segments: int = MOST_SEGMENTS
+    """Of a run of the map: with few, transactions have many."""
     settles: bool = False
     has_one_successor: bool = False
     """No run takes over from one that is at work."""
     troubles: list[tuple[float, Trouble]] = field(default_factory=list)
+    start: Start = field(default_factory=lambda: Start("earliest"))
+    first_run_at: float | None = None
+    """None: at once."""
+    grows_at: float | None = None
+    """When the topic gets another partition; None: never."""
+    refused_lookups: float = 0.0
+    """Of the questions by time, how many the source's brokers refuse."""
 
 
 def scenario_of(seed: int) -> Scenario:
@@ -98,7 +112,8 @@ def scenario_of(seed: int) -> Scenario:
         weather=_weather(random),
         source_transactions=random.choice((0.0, 0.3, 0.9)),
     )
-    made.troubles = sorted(_troubles(random, seconds) + _deposed(made))
+    made.troubles = sorted(_troubles(random, seconds) + _deposed(made) + _small_map(made))
+    made.most_segments = Random(seed * 67_867_979 + 9).choice((1, 2, MOST_SEGMENTS))
     made.settles = Random(seed * 104_729 + 3).random() < _SETTLING_SHARE
     if not made.is_v2 and any(trouble is Trouble.TARGET_UNCLEAN for _, trouble in made.troubles):
         made.settles = False  # nothing is settled there, and v1 has trouble enough of its own
@@ -116,6 +131,12 @@ def _deposed(made: Scenario) -> list[tuple[float, Trouble]]:
     return found
 
 
+def _small_map(made: Scenario) -> list[tuple[float, Trouble]]:
+    random = Random(made.seed * 86_028_121 + 13)
+    is_so = random.random() < _SMALL_MAP_SHARE
+    return [(random.uniform(0, made.seconds), Trouble.SMALL_MAP)] if is_so else []
+
+
 def settling_scenario_of(seed: int) -> Scenario:
     """Workers die, connections break, and each time one successor comes in time: what settling is for."""
     random = Random(seed * 15_485_863 + 11)
@@ -123,6 +144,7 @@ def settling_scenario_of(seed: int) -> Scenario:
     made.is_v2 = made.settles = made.has_one_successor = True
     made.repeats, made.timeout_ms = 0.0, 60_000
     made.weather.late = made.weather.again = made.weather.silent = 0.0
+    made.weather.slow = 0.0  # a dead worker's claim would arrive behind its successor's, and abort
     made.transaction_seconds = random.choice((0.05, 0.2, 0.5))
     kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
     made.troubles = _kills(random, made.seconds, kinds)
@@ -139,6 +161,58 @@ def settling_anyway_scenario_of(seed: int) -> Scenario:
         made.weather.again = 0.0  # a fence that is said again behind its lift stands, and rightly
     made.troubles = sorted(made.troubles + _kills(random, made.seconds, (Trouble.KILL_WORKER,)))
     return made
+
+
+def adopting_scenario_of(seed: int) -> Scenario:
+    """Commands set positions, and sleep while their fences are lifted; no cluster loses anything."""
+    random = Random(seed * 86_028_121 + 13)
+    made = scenario_of(seed)
+    made.settles = False  # behind a settled tail a partition doesn't stand where its position says
+    kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
+    adoptions = [(random.uniform(0.2, made.seconds), Trouble.ADOPT) for _ in range(random.choice((1, 2, 4)))]
+    made.troubles = sorted(adoptions + _kills(random, made.seconds, kinds))
+    return made
+
+
+def starting_scenario_of(seed: int) -> Scenario:
+    """Where partitions begin: by each start rule, in a source that has records, with growth, deaths in the
+    first rounds, positions that expire at any time, and two runs at once. Nothing that excuses a park."""
+    random = Random(seed * 67_867_967 + 13)
+    made = scenario_of(seed)
+    made.partitions = random.choice((1, 2, 3))
+    made.start = random.choice(
+        (
+            Start("latest"),
+            Start("latest"),
+            Start("earliest"),
+            Start("timestamp", timestamp_ms=START_MS + random.randint(0, made.records)),
+        )
+    )
+    made.first_run_at = random.uniform(0, made.seconds * 0.6)
+    made.grows_at = random.choice((None, random.uniform(0, made.seconds)))
+    made.refused_lookups = random.choice((0.0, 0.5))
+    made.settles = False
+    made.troubles = sorted(
+        (random.uniform(made.first_run_at, made.seconds), kind)
+        for kind in _OF_STARTS
+        if random.random() < 0.6
+        for _ in range(random.choice((1, 2, 4)))
+    )
+    return made
+
+
+_OF_STARTS = (
+    Trouble.OFFSETS_EXPIRE,
+    Trouble.KILL_WORKER,
+    Trouble.KILL_DRIVER,
+    Trouble.FREEZE_DRIVER,
+    Trouble.SECOND_RUN,
+    Trouble.SOURCE_CRASH,
+    Trouble.SOURCE_ELECTION,
+    Trouble.TARGET_CRASH,
+    Trouble.COORDINATOR_MOVES,
+    Trouble.OTHER_LANES,
+)
 
 
 def _kills(random: Random, seconds: float, kinds: tuple[Trouble, ...]) -> list[tuple[float, Trouble]]:

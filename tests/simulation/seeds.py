@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest.mock import patch
 
+from causeway.core import offset_map
 from tests.simulation.history import Broken
 from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World
@@ -49,7 +51,8 @@ def play(
     gc_was_on = gc.isenabled()
     gc.disable()  # a collection would run clean-up code of dead workers at a moment that no seed decides
     try:
-        world.play()
+        with patch.object(offset_map, "MOST_SEGMENTS", scenario.most_segments):
+            world.play()
     except Exception as broken:  # noqa: BLE001 - whatever it is, the seed has failed
         failure, is_promise = f"{type(broken).__name__}: {broken}", isinstance(broken, Broken)
     finally:

@@ -12,35 +12,43 @@ from causeway.core.lane_task import Assignment, LaneTask, LastOwner
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
+from causeway.core.start_ledger import StartAt
 from tests.simulation.cluster import SimCluster
 from tests.simulation.loop import Loop, Process, VirtualNetwork
 from tests.simulation.wire import SimWire
 
 GROUP = "causeway.f"
 
+BEGINNING = StartAt(offset=SourceOffset(0), epoch=-1, generation=0)
+
 
 class Stage:
     """Node 1 leads everything, until a test says otherwise."""
 
-    def __init__(self) -> None:
-        self.loop = Loop(3)
-        self.source = SimCluster(self.loop, "sf")
+    def __init__(self, seed: int = 3, *, source_nodes: int = 1, partitions: int = 1) -> None:
+        self.loop = Loop(seed)
+        self.source = SimCluster(self.loop, "sf", nodes=source_nodes)
         self.target = SimCluster(self.loop, "nyc", nodes=2)
-        here, there = self.source.create_topic("orders", 1), self.target.create_topic("sf.orders", 1)
+        here = self.source.create_topic("orders", partitions)
+        there = self.target.create_topic("sf.orders", partitions)
         self.target.create_topic(FLOWS_TOPIC, 1)
         self.target.create_topic("map", 1)
         self.mirror, self.flows = there.partitions[0], TopicPartition(FLOWS_TOPIC, 0)
         self.target.leaders = dict.fromkeys(self.target.leaders, 1)
         self.target.transaction_node = self.target.group_node = 1
-        self.pair = Pair(
-            source=here.partitions[0],
-            target=self.mirror,
-            source_topic_id=here.topic_id,
-            target_topic_id=there.topic_id,
-        )
+        self.pairs = [
+            Pair(
+                source=source,
+                target=target,
+                source_topic_id=here.topic_id,
+                target_topic_id=there.topic_id,
+            )
+            for source, target in zip(here.partitions, there.partitions, strict=True)
+        ]
+        self.pair = self.pairs[0]
 
     def write(self) -> None:
-        """A record on the source."""
+        """A record on each partition of the source."""
         batch = encode_batch(
             [Record(0, 1_000, b"k", b"v")],
             codec=Codec.NONE,
@@ -49,7 +57,8 @@ class Stage:
             base_sequence=-1,
             transactional=False,
         )
-        self.source.append_directly(self.pair.source, batch)
+        for pair in self.pairs:
+            self.source.append_directly(pair.source, batch)
         self.settle()
 
     def settle(self, seconds: float = 1.0) -> None:
@@ -78,7 +87,7 @@ class Stage:
         known: bool = False,
         settles: bool = False,
     ) -> LaneTask:
-        end = self.source.logs[self.pair.source].end
+        ends = {pair: SourceOffset(self.source.logs[pair.source].end) for pair in self.pairs}
         return LaneTask(
             flow="f",
             group=GROUP,
@@ -88,7 +97,9 @@ class Stage:
             map_topic="map",
             map_partitions=1,
             limits=CopyLimits(),
-            assignments=(Assignment(pair=self.pair, end=SourceOffset(end), start=None, known=known),),
+            assignments=tuple(
+                Assignment(pair=p, end=ends[p], start=BEGINNING, known=known) for p in self.pairs
+            ),
             last_owner=last_owner,
             settles=settles,
         )

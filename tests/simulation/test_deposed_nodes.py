@@ -10,10 +10,13 @@ from unittest.mock import patch
 
 import pytest
 
+from causeway.brokers.target_log import WireTarget
 from causeway.core.flow_state import claimed_record
-from causeway.core.lane_task import LastOwner
+from causeway.core.identity import SourceOffset
+from causeway.core.lane_task import LastOwner, Outcome
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Doubt, Unreachable
+from causeway.core.ports import Doubt, Owner, Unreachable
+from causeway.core.position import ForeignPosition, Position
 from causeway.core.producer import ProducerEpoch
 from causeway.flows.lane import run as lane_run
 from causeway.flows.lane.deposed import DEPOSED
@@ -26,13 +29,15 @@ from tests.simulation.wire import Weather
 from tests.simulation.world import World
 
 
-async def believe(self, _):
+async def believe(self: lane_run._Lane, _: Owner) -> tuple[Outcome, str] | None:
     return await self._may_not_run()
 
 
 @pytest.mark.parametrize("knows_last_owner", [False, True])
 @pytest.mark.parametrize("proves_its_turn", [True, False], ids=["as it is", "the rule taken out"])
-def test_a_fence_that_a_deposed_leader_does_not_know_of_is_seen(proves_its_turn, knows_last_owner):
+def test_a_fence_that_a_deposed_leader_does_not_know_of_is_seen(
+    proves_its_turn: bool, knows_last_owner: bool
+) -> None:
     at = Stage()
     at.write()
     at.target.leaders[at.flows] = 0
@@ -66,7 +71,7 @@ def test_a_fence_that_a_deposed_leader_does_not_know_of_is_seen(proves_its_turn,
     assert (at.target.logs[at.mirror].end == 0) is proves_its_turn
 
 
-def test_who_follows_its_own_last_owner_writes_nothing_to_prove_it():
+def test_who_follows_its_own_last_owner_writes_nothing_to_prove_it() -> None:
     """Else lanes that follow a source would write gigabytes a day for that."""
     at = Stage()
     at.write()
@@ -76,12 +81,13 @@ def test_who_follows_its_own_last_owner_writes_nothing_to_prove_it():
         marks.append(1) if type(request).__name__ == "OffsetCommitRequest" else None
     )
 
-    def run(last_owner):
+    def run(last_owner: LastOwner | None) -> tuple[LastOwner, tuple[int, int]]:
         at.write()
         marks.clear()
         end = at.target.logs[at.flows].end
         result = network.run(lambda: run_lane(at.task(generation, last_owner), reader, target, network))
         assert result.outcome == "done"
+        assert result.last_owner is not None
         return result.last_owner, (at.target.logs[at.flows].end - end, len(marks))
 
     first, written = run(None)
@@ -92,12 +98,14 @@ def test_who_follows_its_own_last_owner_writes_nothing_to_prove_it():
     third, written = run(second)
     assert written == (1, 1)
     position = third.positions[at.mirror]
-    elsewhere = replace(third, positions={at.mirror: replace(position, source_next=position.source_next - 1)})
+    elsewhere = replace(
+        third, positions={at.mirror: replace(position, source_next=SourceOffset(position.source_next - 1))}
+    )
     _, written = run(elsewhere)  # what is read isn't what was left: then it is asked again, marked
     assert written == (0, 1)
 
 
-def test_what_was_appended_is_read_or_nothing_is_told():
+def test_what_was_appended_is_read_or_nothing_is_told() -> None:
     at = Stage()
     at.write()
     network, _, target = at.worker("worker")
@@ -110,11 +118,17 @@ def test_what_was_appended_is_read_or_nothing_is_told():
     at.depose_node_0()  # what it has is an empty log
     at.target.logs[at.flows] = whole
     target.wire._leaders[at.flows] = 0
+    at.target.nodes[1].is_up = False  # nobody can be asked who knows better
     with pytest.raises(Unreachable):
         network.run(lambda: target.flow_state("f"))
+    at.target.nodes[1].is_up = True
+    read = []
+    at.target.on_answer = lambda _, request, __: read.append(type(request).__name__)
+    network.run(lambda: target.flow_state("f"))
+    assert read[-1] == "FetchRequest"
 
 
-def test_a_broker_that_does_not_know_the_topic_does_not_make_it_a_new_one():
+def test_a_broker_that_does_not_know_the_topic_does_not_make_it_a_new_one() -> None:
     at = Stage()
     network, _, target = at.worker("worker")
     generation = at.begin(network, target)
@@ -129,7 +143,7 @@ def test_a_broker_that_does_not_know_the_topic_does_not_make_it_a_new_one():
     assert before.generation == generation
 
 
-def test_what_was_seen_of_a_topic_that_was_made_anew_is_forgotten():
+def test_what_was_seen_of_a_topic_that_was_made_anew_is_forgotten() -> None:
     at = Stage()
     network, _, target = at.worker("worker")
     at.begin(network, target)
@@ -138,18 +152,49 @@ def test_what_was_seen_of_a_topic_that_was_made_anew_is_forgotten():
     assert network.run(lambda: target.flow_state("f")).run is None
 
 
-def test_positions_are_those_of_the_coordinator_that_is_one():
+@pytest.mark.parametrize("more", [0, 1, 40], ids=["as long", "longer", "much longer"])
+def test_a_fence_of_a_topic_that_was_made_anew_counts_however_long_it_is(more: int) -> None:
+    """A recovery fences the flow in the new topic, and whoever has read the old one must not go on by it."""
+    at = Stage()
+    network, _, target = at.worker("worker")
+    at.begin(network, target)
+    network.run(lambda: target.flow_state("f"))
+    length = at.target.logs[at.flows].end
+    at.target.create_topic(FLOWS_TOPIC, 1)
+    at.target.leaders[at.flows] = 1
+    elsewhere, _, theirs = at.worker("who recovers")
+    flow = World(scenario_of(0)).flow_now()
+    elsewhere.run(lambda: write_fence(theirs, elsewhere, flow, by="ops", because="failover"))
+    while at.target.logs[at.flows].end < length + more:
+        elsewhere.run(lambda: theirs.append_plain(FLOWS_TOPIC, *claimed_record("f", lane=0, generation=0)))
+    seen = network.run(lambda: target.flow_state("f"))
+    assert seen.fence is not None
+    assert seen.run is None
+
+
+def test_what_is_cached_is_not_read_again() -> None:
+    at = Stage()
+    network, _, target = at.worker("worker")
+    at.begin(network, target)
+    network.run(lambda: target.flow_state("f"))
+    asked = []
+    at.target.on_answer = lambda _, request, __: asked.append(type(request).__name__)
+    network.run(lambda: target.flow_state("f"))
+    assert asked == ["ListOffsetsRequest", "MetadataRequest"]
+
+
+def test_positions_are_those_of_the_coordinator_that_is_one() -> None:
     at = Stage()
     at.write()
     at.target.group_node = 0
     network, _, target = at.worker("worker")
     owner = network.run(lambda: target.claim("causeway.f.0", timeout_ms=60_000))
 
-    def positions(asked, *, marked):
+    def positions(asked: WireTarget, *, marked: bool) -> Position | ForeignPosition | None:
         asking = lambda: asked.positions(GROUP, [at.mirror], stable=True, marked=marked)  # noqa: E731
         return network.run(asking)[at.mirror]
 
-    async def commit(through, number):
+    async def commit(through: Owner, number: int) -> None:
         await through.commit_positions(GROUP, {at.mirror: at.position(number)})
         await through.end(commit=True)
 
@@ -168,7 +213,7 @@ def test_positions_are_those_of_the_coordinator_that_is_one():
     assert positions(target, marked=True) == at.position(9)
 
 
-def test_a_coordinator_that_stays_deposed_is_given_up_soon():
+def test_a_coordinator_that_stays_deposed_is_given_up_soon() -> None:
     at = Stage()
     at.target.group_node = 0
     network, _, target = at.worker("worker")
@@ -181,7 +226,7 @@ def test_a_coordinator_that_stays_deposed_is_given_up_soon():
     assert at.loop.now - before < 30
 
 
-def test_lanes_that_prove_their_positions_at_the_same_moment_do_not_hold_each_other_up():
+def test_lanes_that_prove_their_positions_at_the_same_moment_do_not_hold_each_other_up() -> None:
     """All lanes of a round begin together, and a target may be far away."""
     at = Stage()
     at.target.weather = Weather(least=0.02, most=0.02)
@@ -203,7 +248,7 @@ def test_lanes_that_prove_their_positions_at_the_same_moment_do_not_hold_each_ot
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_leader_of_before_the_position_is_not_taken_for_a_log_that_lost_its_tail(side):
+def test_a_leader_of_before_the_position_is_not_taken_for_a_log_that_lost_its_tail(side: str) -> None:
     at = Stage()
     at.write()
     network, reader, target = at.worker("worker")

@@ -7,6 +7,7 @@ the broker didn't know yet were taken for deleted. Data, map and positions hang 
 from __future__ import annotations
 
 import random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +17,7 @@ from tests.simulation.scenario import Trouble, scenario_of
 from tests.simulation.seeds import play, told
 from tests.simulation.world import World
 
-_SEEDS, _PIECE = 1_600, 400
+_SEEDS, _PIECE = 800, 400
 _MANY_EPOCHS = 30_000
 _ANOTHER_MATTER = {
     Trouble.FOREIGN_TRANSACTION,
@@ -35,7 +36,7 @@ _init = World.__init__
 
 
 @pytest.mark.parametrize("first", range(0, _SEEDS, _PIECE))
-def test_what_a_forgotten_marker_leaves_open_is_settled(first):
+def test_what_a_forgotten_marker_leaves_open_is_settled(first: int) -> None:
     forgotten, failed = 0, []
     for seed in range(first, first + _PIECE):
         if _ANOTHER_MATTER & {trouble for _, trouble in scenario_of(seed).troubles}:
@@ -51,7 +52,7 @@ def test_what_a_forgotten_marker_leaves_open_is_settled(first):
             found.awaited = {}
             self._complete_if_done(found)
 
-        def keep_producer_ids(self: World, *arguments: object, **options: object) -> None:
+        def keep_producer_ids(self: World, *arguments: Any, **options: Any) -> None:
             """Those of an id that has been given up can only be closed by an administrator."""
             _init(self, *arguments, **options)
             self.target.most_epochs = _MANY_EPOCHS

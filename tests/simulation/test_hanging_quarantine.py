@@ -6,6 +6,7 @@ test_forgotten_markers.py); what hangs there would be decided by the next marker
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -74,7 +75,7 @@ async def die_behind_the_first(self: WireOwner, *, commit: bool) -> None:
     await _end(self, commit=commit)
 
 
-def offsets_in_quarantine(at: Stage) -> list[tuple[bytes, bytes]]:
+def offsets_in_quarantine(at: Stage) -> list[tuple[bytes | None, bytes | None]]:
     """What a `read_committed` reader sees there, by its place on the source."""
     told = [
         dict(record.headers)
@@ -92,7 +93,7 @@ async def nothing(self: Hanging) -> None: ...
 
 
 @pytest.fixture(params=[True, False], ids=["as it is", "the rule taken out"])
-def settles(request: pytest.FixtureRequest):
+def settles(request: pytest.FixtureRequest) -> Iterator[bool]:
     rule = Hanging.settle_quarantine if request.param else nothing
     with patch.object(Hanging, "settle_quarantine", rule):
         yield request.param

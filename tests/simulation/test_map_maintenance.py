@@ -9,15 +9,16 @@ import pytest
 
 from causeway.core.codecs import Codec
 from causeway.core.flow import Flow
-from causeway.core.flow_state import KnownPair, pair_record
-from causeway.core.identity import TopicPartition
+from causeway.core.flow_state import pair_record
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.known_pairs import KnownPair
 from causeway.core.map_format import encode_run
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import Run
 from causeway.core.records import Record, encode_batch
 from causeway.flows.map_maintenance import Maintenance
 from tests.mirroring import make_flow
-from tests.simulation.coordinator import Coordinator
+from tests.simulation.coordinator import Coordinator, Transactional
 from tests.simulation.small_stage import Stage
 
 RUNS = 60
@@ -27,12 +28,12 @@ def runs_of(mirror: TopicPartition, source_id: UUID, target_id: UUID) -> list[Ru
     return [
         Run(
             target=mirror,
-            source_first=n * 5,
-            target_first=n * 6,
+            source_first=SourceOffset(n * 5),
+            target_first=TargetOffset(n * 6),
             segments=((5, 0),),
             first_timestamp_ms=n,
             last_timestamp_ms=n,
-            generation=0,
+            generation=Generation(0),
             source_topic_id=source_id,
             target_topic_id=target_id,
         )
@@ -98,7 +99,7 @@ def test_what_hangs_of_a_maintenance_is_aborted_by_the_next(flow: Flow) -> None:
     said = at.read()
     assert len(said) == RUNS
 
-    def forget(self: Coordinator, found: object) -> None:
+    def forget(self: Coordinator, found: Transactional) -> None:
         if found.name != flow.maintenance_id:
             send(self, found)
             return

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from causeway.core.batches import parse_head
 from causeway.core.codecs import Codec
+from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import PartitionRow
 from causeway.core.records import Record, encode_batch
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.run import run_lane
-from causeway.flows.lane.survey import Survey
+from causeway.flows.lane.stream import Stream
+from causeway.flows.lane.survey import Ground, Survey
+from tests.simulation.loop import Process
 from tests.simulation.small_stage import Stage
 
 
-def test_without_position_a_leader_that_moves_is_waited_for():
+def test_without_position_a_leader_that_moves_is_waited_for() -> None:
     at = Stage()
     network, reader, target = at.worker("worker")
     task = at.task(0, known=True)
     rows = {at.mirror: PartitionRow(source=at.pair.source, target=at.mirror)}
 
-    async def look():
+    async def look() -> dict[TopicPartition, Ground]:
         await target.log_ends([at.mirror])  # now it is known who leads
         at.target.leaders[at.mirror] = 0
         return await Survey(task, reader, target, rows).look(task.assignments, stable=True)
@@ -34,19 +38,19 @@ def test_without_position_a_leader_that_moves_is_waited_for():
     assert at.mirror in again
 
 
-async def believe(self, touched):
+async def believe(self: LaneCopy, touched: list[Stream]) -> None:
     for stream in touched:
         stream.target_epoch = stream.leader_epoch
 
 
 @pytest.mark.parametrize("asks_who_leads", [True, False], ids=["as it is", "the rule taken out"])
-def test_a_leader_that_moves_in_the_middle_of_a_transaction_aborts_it(asks_who_leads):
+def test_a_leader_that_moves_in_the_middle_of_a_transaction_aborts_it(asks_who_leads: bool) -> None:
     at = Stage()
     at.write()
     network, reader, target = at.worker("worker")
     generation = at.begin(network, target)
 
-    def move_once(tp, *_):
+    def move_once(tp: TopicPartition, *_: object) -> None:
         if tp == at.mirror:
             at.target.on_append = lambda *_: None
             at.loop.after(at.target.replication_delay, lambda: at.target.logs[tp].lead_anew(1))
@@ -64,7 +68,7 @@ def test_a_leader_that_moves_in_the_middle_of_a_transaction_aborts_it(asks_who_l
     assert len(list(at.target.logs[at.mirror].visible())) == 1
 
 
-def test_what_others_aborted_on_a_fresh_partition_is_no_lost_record_of_ours():
+def test_what_others_aborted_on_a_fresh_partition_is_no_lost_record_of_ours() -> None:
     at = Stage()
     network, reader, target = at.worker("worker")
     batch = encode_batch(
@@ -79,7 +83,7 @@ def test_what_others_aborted_on_a_fresh_partition_is_no_lost_record_of_ours():
     at.settle()
     generation, ends_told = at.begin(network, target), []
 
-    def abort_when_the_end_is_told(_, request, reply):
+    def abort_when_the_end_is_told(_: Process, request: Any, reply: Any) -> None:
         if type(request).__name__ == "ListOffsetsRequest" and reply.topics[0].name == at.mirror.topic:
             ends_told.append(reply.topics[0].partitions[0].offset)
             if len(ends_told) == 4:  # start and end, in front of the claim and behind it

@@ -9,7 +9,7 @@ from tests.simulation.seeds import play
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_without_this_rule_a_seed_fails(name):
+def test_without_this_rule_a_seed_fails(name: str) -> None:
     mutant = MUTANTS[name]
     found = find(mutant)
     assert found is not None, f"no seed sees that {mutant.rule}"

@@ -18,13 +18,13 @@ _PIECE = 40
 
 
 @pytest.mark.parametrize("first", [_SAMPLE[i] for i in range(0, len(_SAMPLE), _PIECE)])
-def test_what_readers_see_is_a_prefix_of_the_source_whatever_happens(first):
+def test_what_readers_see_is_a_prefix_of_the_source_whatever_happens(first: int) -> None:
     failed = [told(o) for o in map(play, range(first, first + _PIECE)) if o.failure is not None]
     gc.collect()
     assert not failed, "\n\n".join(failed)
 
 
-def test_a_seed_is_the_same_world_in_every_process():
+def test_a_seed_is_the_same_world_in_every_process() -> None:
     """Neither hashes of strings nor anything else that differs between processes may decide."""
     code = (
         "import hashlib;from tests.simulation.seeds import play;"

@@ -17,14 +17,14 @@ _PIECE = 50
 
 
 @pytest.mark.parametrize("first", range(0, 200, _PIECE))
-def test_a_reader_without_isolation_sees_no_record_twice(first):
+def test_a_reader_without_isolation_sees_no_record_twice(first: int) -> None:
     played = [play(seed, scenario_of=settling_scenario_of) for seed in range(first, first + _PIECE)]
     gc.collect()
     assert [str(each) for each in played if each.failure is not None or each.repeats] == []
     assert sum(each.settled for each in played) > 0
 
 
-def test_without_settling_the_same_deaths_show_records_twice():
+def test_without_settling_the_same_deaths_show_records_twice() -> None:
     """Else the zero above would say nothing."""
 
     def aborting(seed: int) -> Scenario:
@@ -37,7 +37,7 @@ def test_without_settling_the_same_deaths_show_records_twice():
 
 
 @pytest.mark.parametrize("first", range(0, 200, 2 * _PIECE))
-def test_readers_with_isolation_lose_nothing_by_it_whatever_happens(first):
+def test_readers_with_isolation_lose_nothing_by_it_whatever_happens(first: int) -> None:
     seeds = range(first, first + 2 * _PIECE)
     played = [play(seed, scenario_of=settling_anyway_scenario_of) for seed in seeds]
     gc.collect()

@@ -16,12 +16,13 @@ from causeway.core.flow import CopyLimits
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_task import Assignment, LaneResult, LaneTask, ParkReason, PartitionRow
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import Doubt
+from causeway.core.ports import Doubt, OpenTransaction
 from causeway.core.position import Position
 from causeway.core.records import Record, encode_batch
 from causeway.flows.lane.run import run_lane
 from causeway.flows.lane.settle import Settling
 from causeway.flows.lane.survey import Ground
+from causeway.flows.lane.tail import TailCheck
 from tests.simulation.cluster import SimCluster
 from tests.simulation.loop import START_MS, Loop, Process, VirtualNetwork
 from tests.simulation.small_stage import Stage
@@ -152,7 +153,10 @@ def test_compacted_topics_arent(side: str, policy: str) -> None:
 
 
 def test_a_transaction_with_a_partition_that_nobody_looked_at_isnt() -> None:
-    assert not Scene().settled(then=lambda scene: scene.seen.pop(TopicPartition("sf", 1)) and None)
+    def forget(scene: Scene) -> None:
+        del scene.seen[TopicPartition("sf", 1)]
+
+    assert not Scene().settled(then=forget)
 
 
 @pytest.mark.parametrize("producer", [(-1, -1, -1), (77, 0, 0)], ids=["plain", "in a transaction"])
@@ -221,6 +225,54 @@ def test_what_was_settled_and_trimmed_before_any_position_is_not_copied_again() 
     and nothing is left to compare."""
     scene = Trimmed()
     with patch.object(WireTarget, "claim", side_effect=Doubt("it died")):
+        assert scene.run().outcome == "doubt"
+    scene.trim()
+    parked = scene.run().rows[0].parked
+    assert parked is not None
+    assert parked.reason is ParkReason.TARGET_TAIL_UNPROVED
+
+
+async def ended_meanwhile(self: WireTarget, transactional_id: str, transaction: OpenTransaction) -> bool:
+    """It times out between the note and the commit: the commit is refused."""
+    await self.claim(transactional_id, timeout_ms=60_000)
+    return await _settle(self, transactional_id, transaction)
+
+
+_settle = WireTarget.settle
+
+
+def test_what_was_noted_and_not_settled_is_nobodys_loss_once_its_tail_was_read() -> None:
+    """A successor notes how far it settles, is refused, reads that nothing is visible there, and dies before
+    it appends. The note would stand for good, and retention would make it a loss."""
+    scene = Trimmed()
+    with (
+        patch.object(WireTarget, "settle", ended_meanwhile),
+        patch.object(WireOwner, "append", side_effect=Doubt("it died")),
+    ):
+        assert scene.run().outcome == "doubt"
+    scene.trim()
+    row = scene.run().rows[0]
+    assert (row.parked, row.later, row.records) == (None, "", 3)
+
+
+def test_a_note_stays_for_as_long_as_nobody_has_read_the_tail() -> None:
+    """The refusal alone doesn't tell who ended the transaction, and how."""
+    scene = Trimmed()
+    with (
+        patch.object(WireTarget, "settle", ended_meanwhile),
+        patch.object(TailCheck, "settle_ends", side_effect=Doubt("it died")),
+    ):
+        assert scene.run().outcome == "doubt"
+    scene.trim()
+    parked = scene.run().rows[0].parked
+    assert parked is not None
+    assert parked.reason is ParkReason.TARGET_TAIL_UNPROVED
+
+
+def test_the_note_of_what_was_settled_stays_until_a_position_has_passed_it() -> None:
+    """The tail was read, proved, and its position isn't committed yet."""
+    scene = Trimmed()
+    with patch.object(WireOwner, "commit_positions", side_effect=Doubt("it died")):
         assert scene.run().outcome == "doubt"
     scene.trim()
     parked = scene.run().rows[0].parked

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 from causeway.core.batches import parse_head
 from causeway.core.record_frames import read_frames
 from causeway.core.wire import wrap_int64, write_varint
+from tests.simulation.by_hand import adopt_while_somebody_lifts
 from tests.simulation.coordinator import ONGOING
 from tests.simulation.flow_runs import Fencing
 from tests.simulation.loop import Process
-from tests.simulation.partition_log import Stored, sealed
+from tests.simulation.partition_log import USUAL_MAX_BYTES, Stored, sealed
 from tests.simulation.scenario import Trouble
 
 if TYPE_CHECKING:
@@ -30,6 +33,19 @@ def storm(world: World) -> None:
             cluster.is_stormy = False
 
     world.loop.after(world.loop.random.uniform(0.2, 6), calm)
+
+
+def small_map(world: World) -> None:
+    """Somebody makes `max.message.bytes` of the map smaller than what most transactions have for it."""
+    logs = [log for tp, log in world.target.logs.items() if tp.topic == world.flow_now().map_topic]
+    for log in logs:
+        log.max_bytes = world.loop.random.choice((1, 250))
+
+    def enlarge() -> None:
+        for log in logs:
+            log.max_bytes = USUAL_MAX_BYTES
+
+    world.loop.after(world.loop.random.choice((0.5, 5.0, 40.0)), enlarge)
 
 
 def _busy(world: World) -> list[Process]:
@@ -121,7 +137,7 @@ def target_freeze(world: World) -> None:
     if node.is_up and not node.is_frozen:
         node.freeze()
         seconds = world.loop.random.choice((0.1, 1.0, 4.0))
-        world.loop.after(seconds, lambda: node.is_frozen and node.thaw())
+        world.loop.after(seconds, lambda: node.thaw() if node.is_frozen else None)
 
 
 def _elect(cluster: SimCluster, *, unclean: bool, topic: str) -> None:
@@ -186,8 +202,9 @@ def foreign_transaction(world: World) -> None:
         world.loop.after(
             world.loop.random.uniform(0.1, 2),
             lambda: (
-                world.target.leaders[tp] >= 0
-                and world.target.mark_directly(tp, producer_id, 0, commit=ending)
+                world.target.mark_directly(tp, producer_id, 0, commit=ending)
+                if world.target.leaders[tp] >= 0
+                else None
             ),
         )
 
@@ -215,10 +232,10 @@ def compaction(world: World) -> None:
         kept = [b for b in log.batches[:-3] if b.head.record_count or random.random() < 0.5]
         log.batches = kept + tail
         history.make_optional(gone)
-        world.loop.note(lambda t=tp, g=gone: f"compaction of {t} takes {sorted(g)}")
+        world.loop.note(partial("compaction of {} takes {}".format, tp, sorted(gone)))
 
 
-def _thinned(batch: Stored, random) -> tuple[Stored, set[int]]:
+def _thinned(batch: Stored, random: Random) -> tuple[Stored, set[int]]:
     view = memoryview(batch.data)
     frames = read_frames(view, batch.head) if batch.head.record_count else []
     kept = [frame for frame in frames if random.random() < random.choice((0.0, 0.5))]
@@ -280,6 +297,10 @@ def fence(world: World) -> None:
 
 def other_lanes(world: World) -> None:
     world.lanes = world.loop.random.choice((1, 2, 3, 4))
+
+
+def adopt(world: World) -> None:
+    adopt_while_somebody_lifts(world)
 
 
 TROUBLES: dict[Trouble, Callable[[World], None]] = {trouble: globals()[trouble.value] for trouble in Trouble}

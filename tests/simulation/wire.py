@@ -8,7 +8,7 @@ way still arrives, maybe much later: the client doesn't know which. Between conn
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,8 @@ class SimManager:
     def __init__(self, cluster: SimCluster, network: Any) -> None:
         self._cluster, self._network = cluster, network
         self._connections: dict[int, SimConnection] = {}
+        brokers = [SimpleNamespace(node_id=n.number, host=cluster.name, port=n.number) for n in cluster.nodes]
+        self.cluster = SimpleNamespace(brokers=lambda: brokers, broker_metadata=brokers.__getitem__)
         network.process.on_death.append(self.close)
 
     def get_connection(self, node: int) -> SimConnection:
@@ -84,6 +86,8 @@ class SimManager:
 
 class SimConnection:
     paused = False
+    stands = False
+    """The node has said what it understands."""
 
     def __init__(self, cluster: SimCluster, node: SimNode, process: Process) -> None:
         self._cluster, self._node, self._loop, self._process = cluster, node, cluster.loop, process
@@ -95,19 +99,26 @@ class SimConnection:
         self._arrived: deque[Callable[[], None]] = deque()
         self._busy = False
         node.connections.append(self)
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        """Requests don't wait for it: what is sent before goes behind it. A frozen node takes its time."""
+        self.stands = self._node.is_up and not self._node.is_frozen
+        if not self.stands and not self.closed:
+            self._loop.after(0.05, self._shake_hands)
 
     @property
     def connected(self) -> bool:
-        return not self.closed
+        return self.stands and not self.closed
 
-    def __await__(self) -> Iterator[Any]:
+    def __await__(self) -> Generator[Any, Any, SimConnection]:
         if not self._node.is_up:
             yield self._loop.pause(0.01)
             self.close("refused")
             raise kafka_errors.KafkaConnectionError(f"node {self._node.number} refuses")
         return self
 
-    def send_request(self, request: Any) -> Future:
+    def send_request(self, request: Any, request_timeout_ms: float | None = None) -> Future:
         answer = Future()
         if self.closed:
             return answer.failure(kafka_errors.KafkaConnectionError("closed"))
@@ -130,7 +141,13 @@ class SimConnection:
                 break
         self._sent_until = max(self._sent_until, loop.now + delay)
         loop.at(self._sent_until, lambda: self._arrive(request, answer, may_arrive))
-        loop.after(REQUEST_TIMEOUT_SECONDS, lambda: answer.is_done or self.close("request timed out"))
+        seconds = REQUEST_TIMEOUT_SECONDS if request_timeout_ms is None else request_timeout_ms / 1000
+
+        def time_out() -> None:
+            if not answer.is_done:
+                self.close("request timed out")
+
+        loop.after(seconds, time_out)
         return answer
 
     def _strike(self, kind: str, request: Any, may_arrive: list[bool]) -> None:

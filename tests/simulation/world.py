@@ -11,14 +11,15 @@ stands still for a reason that really happened.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from causeway.core.codecs import Codec
-from causeway.core.flow import CopyLimits, Flow, Start
-from causeway.core.identity import TopicPartition
+from causeway.core.flow import CopyLimits, Flow
+from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.lane_task import Parked, ParkReason
 from causeway.core.lanes import lane_of
-from causeway.core.map_format import decode_run
+from causeway.core.map_entries import MapTransaction
 from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
 from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.position import Position, parse_position
@@ -31,7 +32,9 @@ from tests.simulation.coordinator import PREPARE_ABORT, PREPARE_COMMIT
 from tests.simulation.flow_runs import Fencing, FlowRun, SimWorker
 from tests.simulation.history import Broken, History, Mirror, records_of
 from tests.simulation.loop import START_MS, Loop, Process
+from tests.simulation.partition_log import USUAL_MAX_BYTES
 from tests.simulation.scenario import Scenario, Trouble
+from tests.simulation.starts import Starts
 from tests.simulation.troubles import TROUBLES
 from tests.simulation.writers import SourceWriter
 
@@ -47,6 +50,9 @@ class World:
         self.source = SimCluster(self.loop, "sf", nodes=scenario.source_nodes)
         self.target = SimCluster(self.loop, "nyc", nodes=scenario.target_nodes, is_v2=scenario.is_v2)
         self.lanes = scenario.lanes
+        self.histories: dict[TopicPartition, History] = {}
+        self.starts = Starts(scenario.start, self.histories)
+        self._writers: list[SourceWriter] = []
         self._flow = _flow(scenario)
         self._make_topics()
         self.workers: list[SimWorker] = []
@@ -74,17 +80,31 @@ class World:
         mirrored = self.target.create_topic("sf.orders", self.scenario.partitions)
         self.target.create_topic(FLOWS_TOPIC, 1)
         self.target.create_topic(names.map_topic, _MAP_PARTITIONS)
-        self.histories = {tp: History(self.source.logs[tp]) for tp in self.source.topics["orders"].partitions}
-        self.mirrors = {
-            tp: Mirror(tp, self.target.logs[tp], self.histories[TopicPartition("orders", tp.partition)])
-            for tp in mirrored.partitions
-        }
+        for tp in self.source.topics["orders"].partitions:
+            self.histories[tp] = History(self.source.logs[tp])
+        self.mirrors = {tp: self._mirror(tp) for tp in mirrored.partitions}
+        self.source.refused_lookups = self.scenario.refused_lookups
         for cluster in (self.source, self.target):
             cluster.weather = self.scenario.weather
         self.source.most_batches_of_a_fetch = self.scenario.most_batches
         self.target.most_epochs = self.scenario.most_epochs
         if any(trouble is Trouble.COMPACTION for _, trouble in self.scenario.troubles):
             self.source.topics["orders"].cleanup_policy = "compact"
+
+    def _mirror(self, tp: TopicPartition) -> Mirror:
+        source = TopicPartition("orders", tp.partition)
+        return Mirror(tp, self.target.logs[tp], self.histories[source], lambda: self.starts.of(source))
+
+    def _grow(self) -> None:
+        """On both sides at once: a run grows the mirror before it plans a round."""
+        if self.is_over:
+            return
+        tp = self.source.grow_topic("orders")
+        self.histories[tp] = History(self.source.logs[tp])
+        there = self.target.grow_topic("sf.orders")
+        self.mirrors[there] = self._mirror(there)
+        self.loop.note(lambda: f"grown: {tp}")
+        self._writers.append(SourceWriter(self, tp))
 
     def _watch(self) -> None:
         source, target = self.source, self.target
@@ -216,7 +236,8 @@ class World:
             start, limit = self._map_read.get(tp, 0), log.last_stable
             for batch in log.read(start, limit, 1_000_000):
                 if batch.base >= start and not log.hides(batch):
-                    runs += [decode_run(r.key or b"", r.value or b"") for r in records_of(batch)]
+                    written = MapTransaction.of((r.key or b"", r.value) for r in records_of(batch) if r.value)
+                    runs += written.runs
             self._map_read[tp] = max(start, limit)
         return runs
 
@@ -260,13 +281,16 @@ class World:
 
     def play(self) -> None:
         scenario, loop = self.scenario, self.loop
-        writers = [SourceWriter(self, tp) for tp in self.histories]
+        self._writers += [SourceWriter(self, tp) for tp in self.histories]
         for at, trouble in scenario.troubles:
-            loop.at(at, lambda t=trouble: self._trouble(t))
+            loop.at(at, partial(self._trouble, trouble))
         loop.at(scenario.seconds, self._heal)
-        loop.at(loop.random.uniform(0, 0.5), self._schedule)
+        if scenario.grows_at is not None:
+            loop.at(scenario.grows_at, self._grow)
+        soon = loop.random.uniform(0, 0.5)
+        loop.at(soon if scenario.first_run_at is None else scenario.first_run_at, self._schedule)
         loop.run(lambda: self.is_over)
-        for writer in writers:
+        for writer in self._writers:
             writer.finish()
         self._drain()
         self._check_end()
@@ -288,9 +312,12 @@ class World:
     def _heal(self) -> None:
         self.loop.note(lambda: "everything heals")
         self.is_over = True
+        self.source.refused_lookups = 0.0
         for cluster in (self.source, self.target):
             cluster.is_stormy = False
             cluster.marker_delay = 0.005
+            for log in cluster.logs.values():
+                log.max_bytes = USUAL_MAX_BYTES
             for node in cluster.nodes:
                 if node.is_frozen:
                     node.thaw()
@@ -314,7 +341,7 @@ class World:
         for _ in range(_MOST_LAST_RUNS):
             self._lift_a_late_fence()
             last = self.start_run(take_over=True)
-            loop.run(lambda r=last: r.ended.is_done)
+            loop.run(last.has_ended)
             is_alone = all(run.ended.is_done or not run.process.is_alive for run in self.runs)
             if last.outcome == "caught up" and is_alone and not self._is_anything_left(last):
                 break
@@ -378,7 +405,7 @@ class World:
         for run in runs_that_hold(runs):
             at = int(run.target_first)
             for offset in range(at, run.target_next):
-                mapped[offset] = run.source_of(offset)
+                mapped[offset] = run.source_of(TargetOffset(offset))
         if mirror.log.tp in self.target.unclean:
             # Of a lost tail that wasn't written again (compaction took it from the source) the map still
             # speaks; nobody sees a record there. What is seen has to be right.
@@ -401,14 +428,15 @@ class World:
             case ParkReason.FOREIGN_TRANSACTION:
                 is_so = target in self.foreign or self._lost_marker_of_another_id(target)
             case ParkReason.TARGET_TAIL_UNPROVED:
-                is_so = self.scenario.settles and (target in self.trimmed_mirrors or bool(history.cuts))
+                is_so = target in self.target.unclean or (
+                    self.scenario.settles and (target in self.trimmed_mirrors or bool(history.cuts))
+                )
             case ParkReason.FOREIGN_WRITER | ParkReason.FOREIGN_DATA:
                 # Without position nothing tells whose records those were that a dead owner's id wrote.
                 is_so = target in self.foreign or (self.scenario.settles and self.expired)
             case ParkReason.POSITION_LOST:
-                # What was settled has no runs in the map before its position is moved over it.
-                nothing_mapped = self.scenario.settles or not self.mirrors[target].sources
-                is_so = target in self.foreign or (self.expired and nothing_mapped)
+                # Where it began is written down, and where its log ended then: somebody has written since.
+                is_so = target in self.foreign
             case _:
                 is_so = False
         return None if is_so else f"position {stands_at}, cuts {history.cuts}, log start {history.log.start}"
@@ -436,7 +464,7 @@ def _flow(scenario: Scenario) -> Flow:
         target="nyc",
         topics=TopicFilter(("orders",)),
         naming=PrefixNaming("sf"),
-        start=Start("earliest"),
+        start=scenario.start,
         lanes=scenario.lanes,
         replication_factor=None,
         config_properties_exclude=(),

@@ -53,7 +53,7 @@ class TakeoverStage:
             answer.result(_SECONDS)
         wait_for_leaders(admin, dict.fromkeys(self.topics, self.partitions))
         (self.folder / "log4j2.properties").write_text(LOG4J2)
-        settings = mm2_settings(self.source, self.target, self.topics) | self.settings
+        settings = {**mm2_settings(self.source, self.target, self.topics), **self.settings}
         if settings.get("emit.offset-syncs.enabled") == "false":  # else it refuses to be told how they are
             del settings["offset-syncs.topic.replication.factor"]
         self.properties.write_text(render(settings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
 
@@ -17,7 +18,7 @@ SEED = 20261119
 FIRST, ALL = 300, 5_000
 
 
-def contents(records: list[tuple[int, object]]) -> list[object]:
+def contents(records: Iterable[tuple[int, object]]) -> list[object]:
     return [content for _, content in records]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 
+from causeway.brokers.admin import ClusterAdmin
 from causeway.core.identity import TopicPartition
 from causeway.core.mirror_maker_records import OffsetSync, encode_offset_sync
 from causeway.flows.takeover import run as takeover
@@ -31,6 +33,9 @@ class History:
         self.scene, self.topic = scene, scene.topics[0]
         admin = admin_client(scene.target.endpoint())
         make(scene.target, {f"sf.{self.topic}": scene.partitions})
+        for cluster, topic in ((scene.source, self.topic), (scene.target, f"sf.{self.topic}")):
+            for_good = {topic: {"retention.ms": "-1"}}  # the letters are old
+            assert ClusterAdmin(cluster.endpoint()).alter_settings(for_good) == {}
         if OFFSETS not in admin.list_topics(timeout=20).topics:
             make(scene.target, {OFFSETS: 25}, cleanup_policy="compact")  # as MirrorMaker wants to find it
         if SYNCS not in admin_client(scene.source.endpoint()).list_topics(timeout=20).topics:
@@ -175,8 +180,13 @@ def test_who_works_there_is_not_pushed_aside(stage: MakeStage, monkeypatch: pyte
         write(scene.target, f"sf.{scene.topics[0]}", 0, "e")
 
     real = takeover._Work.watch
+
+    def grow_and_watch(*given: Any) -> None:
+        grow()
+        real(*given)
+
     with monkeypatch.context() as living:
-        living.setattr(takeover._Work, "watch", lambda work, ground: (grow(), real(work, ground)))
+        living.setattr(takeover._Work, "watch", grow_and_watch)
         code, _, said = scene.adopt(patient=False)
     assert (code, "MirrorMaker 2 still writes" in said) == (HELD, True)
     with monkeypatch.context() as living:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from confluent_kafka.admin import NewTopic
 
 from causeway.core.flow import CopyLimits
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.offset_map import Run
 from causeway.core.translation import PartitionMap
 from causeway.flows.map_maintenance import maintain_map
@@ -129,26 +130,29 @@ has taken the records. [benchmarks.md](benchmarks.md) has other rates."""
 
 def _speed(say: Say) -> str:
     """One core, in the process's own time: offsets anywhere in a partition of 100,000 runs."""
-    ids = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+    source_id, target_id = UUID(int=1), UUID(int=2)
     runs = [
         Run(
             target=TopicPartition("sf.speed", 0),
-            source_first=n * 500,  # type: ignore[arg-type]
-            target_first=n * 501,  # type: ignore[arg-type]
+            source_first=SourceOffset(n * 500),
+            target_first=TargetOffset(n * 501),
             segments=((500, 0),),
             first_timestamp_ms=0,
             last_timestamp_ms=0,
-            generation=1,  # type: ignore[arg-type]
-            **ids,
+            generation=Generation(1),
+            source_topic_id=source_id,
+            target_topic_id=target_id,
         )
         for n in range(100_000)
     ]
-    index, chance = PartitionMap(runs, None, **ids), random.Random(1)
+    index = PartitionMap(runs, None, source_topic_id=source_id, target_topic_id=target_id)
+    chance = random.Random(1)
     asked = [chance.randrange(50_000_000) for _ in range(_ASKED)]
     rates = []
-    for many in (index.to_targets, index.to_sources):
+    ways: tuple[Callable[[Iterable[Any]], Sequence[object]], ...] = (index.to_targets, index.to_sources)
+    for many in ways:
         began = time.process_time()
-        many(asked)  # type: ignore[operator]
+        many(asked)
         rates.append(_ASKED / (time.process_time() - began))
     say(f"speed: {rates[0]:,.0f} and {rates[1]:,.0f} translations a second")
     return (

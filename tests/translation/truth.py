@@ -9,8 +9,9 @@ still be the answer: there it has to lie behind the record in front of the hole,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Place
@@ -67,8 +68,8 @@ def contents(cluster: LabCluster, tp: TopicPartition) -> tuple[list[int], list[i
                 raise AssertionError(f"{tp}: {error}")
 
 
-def known_by(timestamp: object, key: object, value: object, headers: object) -> int:
-    return hash((timestamp, key, value, tuple(headers or ())))  # type: ignore[call-overload]
+def known_by(timestamp: object, key: object, value: object, headers: Iterable[object] | None) -> int:
+    return hash((timestamp, key, value, tuple(headers or ())))
 
 
 def check_partition(
@@ -106,7 +107,7 @@ def check_direction(
     what: str,
     ours: Sequence[int],
     theirs: Sequence[int],
-    translate: Callable[[Sequence[int]], list[object]],
+    translate: Callable[[Iterable[Any]], Sequence[object]],
     tally: Tally,
     *,
     is_exact: bool,

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, BrowserContext, Page, Response, expect, sync_playwright
+from playwright.sync_api import (  # type: ignore[import-not-found, unused-ignore]  # in a lock of its own
+    Browser,
+    BrowserContext,
+    Page,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 _DESK = {"width": 1280, "height": 900}
 _PHONE = {"width": 375, "height": 812}

@@ -57,6 +57,8 @@ async def topic_acls(wire: Wire) -> frozenset[Acl] | None:
     :raises NotAuthorized: this user may not see them.
     """
     found = [await _topic_acls_of(wire, node) for node in wire.nodes()]
+    if not found:
+        raise Unreachable(f"ACLs of {wire.endpoint}: it lists no broker")
     known = [acls for acls in found if acls is not None]
     return frozenset().union(*known) if len(known) == len(found) else None
 
@@ -64,7 +66,7 @@ async def topic_acls(wire: Wire) -> frozenset[Acl] | None:
 async def right_to_change_acls(wire: Wire) -> CausewayError | None:
     """The one that is missing. Who may not even Describe the cluster is told no rights at all."""
     request = DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
-    answer = await wire.send(request, wire.any_node())
+    answer = await wire.ask_anyone(request)
     if Operation.ALTER in (answer.authorized_operations or ()):
         return None
     return wire.not_authorized(KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED, "", Operation.ALTER)
@@ -92,11 +94,16 @@ async def _topic_acls_of(wire: Wire, node: int) -> frozenset[Acl] | None:
     return frozenset(acl for acl in found if acl is not None)
 
 
+Ask = Callable[[], "dict[Acl, CausewayError]"]
+Around = Callable[[Sequence[Acl], Ask], "dict[Acl, CausewayError]"]
+"""What is done around each request for these rules."""
+
+
 class AclChanges:
     """Adds and removes rules about topics of one cluster."""
 
-    def __init__(self, endpoint: ClusterEndpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: ClusterEndpoint, around: Around = lambda _, ask: ask()) -> None:
+        self._endpoint, self._around = endpoint, around
         with mapped(cluster=endpoint):
             self._client = AdminClient(dict(endpoint.settings), logger=SILENT)
 
@@ -128,7 +135,10 @@ class AclChanges:
     ) -> dict[Acl, CausewayError]:
         refused: dict[Acl, CausewayError] = {}
         for portion in _portions(acls):
-            refused |= dict.fromkeys(portion, next(iter(refused.values()))) if refused else ask(portion)
+            if refused:
+                refused |= dict.fromkeys(portion, next(iter(refused.values())))
+            else:
+                refused |= self._around(portion, lambda rules=portion: ask(rules))  # type: ignore[misc]
         return refused
 
     def _refusals(self, answers: Mapping[Acl, Future[Any]]) -> dict[Acl, CausewayError]:

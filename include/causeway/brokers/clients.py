@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ConfigError
+from causeway.core.tls_strength import STRONG_ENOUGH, weakness
 
 SASL_MECHANISMS = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
 _PEM_TEXT = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
@@ -86,10 +87,13 @@ def _add_tls(endpoint: ClusterEndpoint, settings: dict[str, object]) -> None:
         try:
             settings["ssl_context"] = _context(asked)
         except (ssl.SSLError, ValueError, OSError) as reason:
+            remedy = "check that key and certificate belong together, and ssl.key.password"
+            if weakness(_reason(reason)):
+                remedy = f"let the certificate be issued again, with {STRONG_ENOUGH}"
             raise ConfigError(
                 f"cluster {endpoint.alias}: TLS certificate or key",
-                rule=f"can't be loaded: {_reason(reason)}",
-                remedy="check that key and certificate belong together, and ssl.key.password",
+                rule=f"can't be loaded: {weakness(_reason(reason)) or _reason(reason)}",
+                remedy=remedy,
             ) from None
 
 
@@ -106,24 +110,31 @@ def _context(asked: Mapping[str, str]) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if "ssl.ca.pem" in asked or "ssl.ca.location" in asked:
-        context.load_verify_locations(cafile=asked.get("ssl.ca.location"), cadata=asked.get("ssl.ca.pem"))
+        context.load_verify_locations(
+            cafile=asked.get("ssl.ca.location"), cadata=ascii_pem(asked.get("ssl.ca.pem"))
+        )
     else:
         context.load_default_certs()
     if "ssl.crl.location" in asked:
         context.load_verify_locations(cafile=asked["ssl.crl.location"])
         context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
     if "ssl.certificate.pem" in asked or "ssl.certificate.location" in asked:
-        _load_identity(context, asked)
+        load_identity(context, asked)
     return context
 
 
-def _load_identity(context: ssl.SSLContext, asked: Mapping[str, str]) -> None:
+def ascii_pem(text: str | None) -> str | None:
+    """Comments between certificates may hold anything; Python's `ssl` takes ASCII only."""
+    return None if text is None else text.encode("ascii", "replace").decode()
+
+
+def load_identity(context: ssl.SSLContext, asked: Mapping[str, str]) -> None:
     """OpenSSL reads a private key from a file only: ours is 0600, and gone when this returns."""
     # Without a password OpenSSL would ask for one on the terminal, and a worker would wait forever.
     password = asked.get("ssl.key.password", "")
     with (
-        tempfile.NamedTemporaryFile("w", suffix=".pem") as certificate,
-        tempfile.NamedTemporaryFile("w") as key,
+        tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="utf-8") as certificate,
+        tempfile.NamedTemporaryFile("w", encoding="utf-8") as key,
     ):
         for file, kind in ((certificate, "certificate"), (key, "key")):
             file.write(asked.get(f"ssl.{kind}.pem", ""))

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
+from causeway.brokers.offset_commits import commit_offsets
 from causeway.brokers.wire import GROUP, Wire
 from causeway.core.errors import CausewayError
-from causeway.core.group_sync import Committed
+from causeway.core.group_sync import Committed, Offsets
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
-from causeway.core.ports import Refused, Unreachable
+from causeway.core.ports import Proof, Refused, Unreachable
 from causeway.core.rights import Operation
 
 T = TypeVar("T")
-Offsets = dict[TopicPartition, Committed]
 _PASSING = {
     Code.COORDINATOR_LOAD_IN_PROGRESS,
     Code.COORDINATOR_NOT_AVAILABLE,
@@ -37,7 +37,8 @@ _IDLE_STATES = frozenset({"Empty", "Dead"})
 _WITHOUT_OFFSETS = frozenset({"share"})
 _TRIES, _PAUSE_SECONDS = 30, 0.1
 _AT_ONCE = 100
-_NO_MEMBER, _NO_GENERATION, _NO_EPOCH = "", -1, -1
+_MOST_QUESTION_BYTES, _PARTITION_BYTES = 8 << 20, 100
+"""A broker takes 100 MiB, where nobody has changed it; its answer has offsets and metadata, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,33 @@ class ListedGroup:
 
 
 class ConsumerGroups:
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, wire: Wire, *, spares_the_silent: bool = False) -> None:
+        """`spares_the_silent`: for a cluster that may be half gone, and is only read. A silent node's groups
+        are left out of the list, and refused; without it, one silent node is `Unreachable`."""
+        self._wire, self._spares_the_silent = wire, spares_the_silent
         self._coordinators: dict[str, int] = {}
+        self.silent: set[int] = set()
+        """Nodes that were spared."""
 
     async def listed(self) -> dict[str, ListedGroup]:
         """Every group that this user may see and that can have offsets, by name."""
-        brokers = (
-            await self._wire.send(MetadataRequest(topics=[], min_version=4), self._wire.any_node())
-        ).brokers
+        brokers = (await self._wire.ask_anyone(MetadataRequest(topics=[], min_version=4))).brokers
         found: dict[str, ListedGroup] = {}
         for broker in brokers:
-            for group in await self._listed_by(broker.node_id):
+            try:
+                groups = await self._listed_by(broker.node_id)
+            except Unreachable as trouble:
+                self._spare(broker.node_id, trouble)
+                continue
+            for group in groups:
                 if (group.group_type or "").lower() not in _WITHOUT_OFFSETS:
                     found[group.group_id] = ListedGroup(group.group_id, group.group_state)
         return found
+
+    def _spare(self, node: int, trouble: Unreachable) -> None:
+        if not self._spares_the_silent:
+            raise trouble
+        self.silent.add(node)
 
     async def _listed_by(self, node: int) -> Sequence[Any]:
         request = ListGroupsRequest(states_filter=[], types_filter=[], min_version=4)
@@ -86,24 +99,35 @@ class ConsumerGroups:
         """What each group has committed, for these partitions or for all; what is pending is waited for."""
         return await self._in_turns(
             groups,
-            lambda names: [_fetch_request(names, partitions)],
-            lambda answers: {group.group_id: _offsets(group) for group in answers[0].groups},
+            lambda names: [_fetch_request(some, partitions) for some in _asked_together(names, partitions)],
+            lambda answers: {
+                group.group_id: _offsets(group) for answer in answers for group in answer.groups
+            },
         )
 
-    async def commit(self, wanted: Mapping[str, Offsets]) -> dict[str, dict[TopicPartition, int] | Refused]:
+    async def commit(
+        self, wanted: Mapping[str, Offsets], proof: Proof | None = None
+    ) -> dict[str, dict[TopicPartition, int] | Refused]:
         """Commit as nobody's member, which brokers allow only while a group is empty; their codes.
 
-        Without leader epochs: the source's mean nothing here.
+        `proof` is asked for in front of each send, retries included; what it raises leaves the rest undone.
         """
-        asked: list[str] = []
-
-        def requests(names: Sequence[str]) -> list[Any]:
-            asked[:] = names
-            return [_commit_request(name, wanted[name]) for name in names]
-
-        return await self._in_turns(
-            wanted, requests, lambda answers: dict(zip(asked, map(_codes, answers), strict=True))
-        )
+        left = {group: dict(offsets) for group, offsets in wanted.items()}
+        found: dict[str, dict[TopicPartition, int] | Refused] = {}
+        for _ in range(_TRIES):
+            refused = await self._find_coordinators(left)
+            found |= refused
+            for node, names in self._by_coordinator(group for group in left if group not in refused):
+                offsets = {name: left[name] for name in names}
+                for group, codes in (await commit_offsets(self._wire, node, offsets, proof)).items():
+                    found[group] = _together(found.get(group), codes)
+            left = {group: again for group in left if (again := _passing(left[group], found[group]))}
+            if not left:
+                break
+            for group in left:
+                self._coordinators.pop(group, None)
+            await self._wire.network.sleep(_PAUSE_SECONDS)
+        return found
 
     async def operations(self, groups: Iterable[str]) -> dict[str, frozenset[int] | Refused | None]:
         """What this user may do with each, there or not; None: not known."""
@@ -140,7 +164,11 @@ class ConsumerGroups:
             found |= refused
             waiting = [group for group in waiting if group not in refused]
             for node, names in self._by_coordinator(waiting):
-                found |= parse(await self._wire.send_in_turn(requests(names), node))
+                try:
+                    found |= parse(await self._wire.send_in_turn(requests(names), node))
+                except Unreachable as trouble:
+                    self._spare(node, trouble)
+                    found |= dict.fromkeys(names, self._wire.silence_of(node))
             waiting = [group for group in waiting if _is_passing(found[group])]
             if not waiting:
                 return found
@@ -167,7 +195,7 @@ class ConsumerGroups:
     async def _ask_for_coordinators(self, groups: Sequence[str]) -> dict[str, Refused]:
         request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=list(groups), min_version=4)
         for _ in range(_TRIES):
-            answer = await self._wire.send(request, self._wire.any_node())
+            answer = await self._wire.ask_anyone(request)
             if all(each.error_code not in _PASSING for each in answer.coordinators):
                 break
             await self._wire.network.sleep(_PAUSE_SECONDS)
@@ -179,6 +207,29 @@ def _is_passing(answer: object) -> bool:
     if isinstance(answer, Refused):
         return answer.code in _PASSING
     return isinstance(answer, dict) and any(code in _PASSING for code in answer.values() if type(code) is int)
+
+
+def _together(
+    before: dict[TopicPartition, int] | Refused | None, codes: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    return {**before, **codes} if isinstance(before, dict) else codes
+
+
+def _passing(offsets: Offsets, answer: dict[TopicPartition, int] | Refused) -> Offsets:
+    """What is to be committed again: the rest of a group was taken, or refused for good."""
+    if isinstance(answer, Refused):
+        return offsets if answer.code in _PASSING else {}
+    return {tp: offset for tp, offset in offsets.items() if answer[tp] in _PASSING}
+
+
+def _asked_together(
+    groups: Sequence[str], partitions: Mapping[str, Sequence[int]] | None
+) -> Iterator[Sequence[str]]:
+    """The partitions are named once for each group, in the question and in its answer."""
+    size_bytes = sum(len(name) + _PARTITION_BYTES * len(parts) for name, parts in (partitions or {}).items())
+    at_once = max(_MOST_QUESTION_BYTES // max(size_bytes, 1), 1)
+    for first in range(0, len(groups), at_once):
+        yield groups[first : first + at_once]
 
 
 def _fetch_request(
@@ -222,33 +273,3 @@ def _operations(group: Any) -> frozenset[int] | Refused | None:
     if group.error_code:
         return Refused(group.error_code)
     return None if group.authorized_operations is None else frozenset(group.authorized_operations)
-
-
-def _commit_request(group: str, offsets: Offsets) -> OffsetCommitRequest:
-    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-    part_type = topic_type.OffsetCommitRequestPartition
-    by_topic: dict[str, list[Any]] = {}
-    for tp, wanted in offsets.items():
-        part = part_type(
-            partition_index=tp.partition,
-            committed_offset=wanted.offset,
-            committed_leader_epoch=_NO_EPOCH,
-            committed_metadata=wanted.metadata,
-        )
-        by_topic.setdefault(tp.topic, []).append(part)
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=_NO_GENERATION,
-        member_id=_NO_MEMBER,
-        topics=[topic_type(name=name, partitions=parts) for name, parts in by_topic.items()],
-        min_version=8,
-        max_version=8,
-    )
-
-
-def _codes(answer: Any) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic.name, part.partition_index): part.error_code
-        for topic in answer.topics
-        for part in topic.partitions
-    }

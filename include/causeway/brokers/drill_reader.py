@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from causeway import interruption
 from causeway.brokers.error_map import mapped
 from causeway.brokers.probe import SILENT
 from causeway.core.endpoint import ClusterEndpoint
@@ -38,6 +39,7 @@ def read_first(
         try:
             consumer.assign([TopicPartition(place.topic, place.partition) for place in places])
             while len(found) < len(places) and time.monotonic() < deadline:
+                interruption.check()
                 message = consumer.poll(_POLL_SECONDS)
                 if message is None:
                     continue

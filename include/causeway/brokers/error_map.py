@@ -22,6 +22,7 @@ from typing import NoReturn
 import kafka.errors as kafka_python
 from confluent_kafka import KafkaError, KafkaException
 
+from causeway import interruption
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import (
     AuthenticationFailed,
@@ -36,6 +37,7 @@ from causeway.core.errors import (
 )
 from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
 from causeway.core.rights import NeededRight, Resource, grant_command
+from causeway.core.tls_strength import STRONG_ENOUGH, says_too_weak
 
 
 class LibrdkafkaCode(IntEnum):
@@ -114,6 +116,7 @@ _ACL_RESOURCE: dict[KafkaErrorCode, Resource] = {
     KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED: "cluster",
     KafkaErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional-id",
 }
+_NO_SIZE = re.compile(r"Invalid response size (?P<size>-?\d{1,10}) ")
 _LANE_ID = re.compile(r"(?P<prefix>causeway\..+\.)\d+")
 _KAFKA_PYTHON_UNREACHABLE = (
     kafka_python.KafkaConnectionError,
@@ -153,7 +156,8 @@ def raise_mapped(
 
 @contextmanager
 def mapped(*, cluster: ClusterEndpoint | str, resource: str = "", operation: str = "") -> Iterator[None]:
-    """Client errors leave this block as ours; ours pass as they are."""
+    """Client errors leave this block as ours; ours pass as they are. Before a request is a place to stop."""
+    interruption.check()
     try:
         yield
     except (KafkaException, kafka_python.KafkaError, OSError) as exc:
@@ -216,6 +220,8 @@ def _place(cluster: ClusterEndpoint | str, resource: str, operation: str) -> _Pl
 
 def _from_librdkafka(error: KafkaError, place: _Place) -> CausewayError:
     code, text = error.code(), _stripped(error.str())
+    if found := _NO_SIZE.search(text):
+        return _another_protocol(text[: found.start()], int(found["size"]), place)
     if code == LibrdkafkaCode.TRANSPORT and "connecting to a PLAINTEXT" in text:
         return _tls(f"the peer doesn't speak TLS: {text}", place)
     return _from_code(code, text, place)
@@ -257,11 +263,12 @@ def _incompatible(text: str, place: _Place) -> IncompatibleBroker:
 
 def _tls(text: str, place: _Place) -> AuthenticationFailed:
     trusted = f"ssl.ca.location = {place.ca_location or '(not set)'}"
-    return AuthenticationFailed(
-        place.what,
-        rule=place.without_secrets(text),
-        remedy=f"check {trusted}, the broker's certificate and security.protocol",
-    )
+    remedy = f"check {trusted}, the broker's certificate and security.protocol"
+    if says_too_weak(text):
+        remedy = (
+            f"let the certificate, the broker's or this connection's, be issued again, with {STRONG_ENOUGH}"
+        )
+    return AuthenticationFailed(place.what, rule=place.without_secrets(text), remedy=remedy)
 
 
 def _unreachable(text: str, place: _Place) -> ClusterUnreachable:
@@ -307,6 +314,20 @@ def _client_setting(text: str, place: _Place) -> ConfigError:
 
 def _not_kafka(text: str, place: _Place) -> ClusterUnreachable:
     return _unreachable(f"the peer doesn't answer in Kafka's protocol ({text})", place)
+
+
+def _another_protocol(peer: str, size: int, place: _Place) -> ClusterUnreachable:
+    """Librdkafka took the first four bytes for a size, and advises a larger limit: no limit would do."""
+    begins = size.to_bytes(4, "big", signed=size < 0)
+    spoken = "another protocol"
+    if begins.isascii() and begins.decode().isprintable():
+        spoken = "HTTP" if begins == b"HTTP" else f"a protocol that begins with {begins.decode()!r}"
+    address = peer.partition(": ")[0]
+    return ClusterUnreachable(
+        place.what,
+        rule=place.without_secrets(f"{address} answers in {spoken}: that port isn't Kafka's"),
+        remedy="correct host and port in bootstrap.servers",
+    )
 
 
 def _fault(text: str, place: _Place) -> ProtocolFault:

@@ -47,7 +47,12 @@ class GroupOffsets:
         found = await ask(group, by_topic, stable=stable)
         return {tp: parse_position(*found[tp]) if tp in found else None for tp in partitions}
 
-    async def _offsets(self, group: str, by_topic: dict[str, list[int]], *, stable: bool) -> Offsets:
+    async def all_positions(self, group: str) -> dict[TopicPartition, Position | ForeignPosition]:
+        """As they are now, but for the mark of `_marked`: that one is no position."""
+        found = await self._offsets(group, None, stable=False)
+        return {tp: parse_position(*held) for tp, held in found.items() if tp != _FLOWS}
+
+    async def _offsets(self, group: str, by_topic: dict[str, list[int]] | None, *, stable: bool) -> Offsets:
         unsettled = 0
         for _ in range(_TRIES):
             answer = await self._ask(group, [_offsets_request(group, by_topic, stable=stable)])
@@ -124,11 +129,17 @@ class GroupOffsets:
         return found, max(codes, key=lambda code: (code not in _WAITED_FOR, code))
 
 
-def _offsets_request(group: str, by_topic: dict[str, list[int]], *, stable: bool) -> OffsetFetchRequest:
+def _offsets_request(
+    group: str, by_topic: dict[str, list[int]] | None, *, stable: bool
+) -> OffsetFetchRequest:
+    """`by_topic` None: of all that there are."""
     topic_type = OffsetFetchRequest.OffsetFetchRequestTopic
+    topics = (
+        None if by_topic is None else [topic_type(name=n, partition_indexes=p) for n, p in by_topic.items()]
+    )
     return OffsetFetchRequest(
         group_id=group,
-        topics=[topic_type(name=name, partition_indexes=parts) for name, parts in by_topic.items()],
+        topics=topics,
         require_stable=stable,
         min_version=7,
         max_version=7,

@@ -68,7 +68,7 @@ async def look_at_topics(wire: Wire, names: Collection[str]) -> dict[str, TopicV
     """Those that are there and may be seen."""
     if not names:
         return {}
-    answer = await wire.send(_metadata_request(names), wire.any_node())
+    answer = await wire.ask_anyone(_metadata_request(names))
     found = {topic.name: topic for topic in answer.topics if topic.partitions}
     settings = await _settings(wire, _TOPIC, list(found))
     return {
@@ -153,7 +153,10 @@ async def _ask_versions(wire: Wire, node: int) -> Any:
     request = ApiVersionsRequest(
         version=3, client_software_name="causeway", client_software_version=causeway_version
     )
-    return await wire.send(request, node)
+    try:
+        return await wire.send(request, node)
+    except Unreachable as trouble:
+        raise Unreachable(f"{wire.place_of(node)}: {trouble}") from trouble
 
 
 async def _settings(
@@ -170,7 +173,7 @@ async def _settings(
         include_synonyms=False,
         include_documentation=False,
     )
-    answer = await wire.send(request, wire.any_node() if node is None else node)
+    answer = await (wire.ask_anyone(request) if node is None else wire.send(request, node))
     return {
         result.resource_name: _values(wire, result)
         for result in answer.results
@@ -190,7 +193,7 @@ def _values(wire: Wire, result: Any) -> dict[str, str] | None:
 
 async def _cluster_operations(wire: Wire) -> frozenset[int] | None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
-    answer = await wire.send(request, wire.any_node())
+    answer = await wire.ask_anyone(request)
     operations = frozenset(answer.authorized_operations or ())
     return operations or None  # without the right to Describe the broker lists none
 
@@ -207,7 +210,7 @@ async def _authorizer(wire: Wire) -> tuple[bool, tuple[Grant, ...] | None]:
         permission_type=_ANY,
         min_version=1,
     )
-    answer = await wire.send(request, wire.any_node())
+    answer = await wire.ask_anyone(request)
     if answer.error_code == Code.SECURITY_DISABLED:
         return False, None
     if answer.error_code:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from causeway import interruption
+
 _ANSWER_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -30,6 +32,7 @@ def still_silent(
         if len(silent) < len(waiting):
             deadline = time.monotonic() + patience_seconds
         waiting = silent
+        interruption.check()
         time.sleep(_POLL_SECONDS)
     return silent
 

@@ -18,6 +18,7 @@ import time
 from typing import Any
 
 from kafka import errors as kafka_errors
+from kafka.future import Future
 from kafka.net import KafkaConnectionManager
 from kafka.net.inet import create_connection
 from kafka.net.selector import NetworkSelector, Task
@@ -25,16 +26,42 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.frame import KafkaBytes
 
+from causeway import interruption
 from causeway.brokers.awaited_answer import Awaited
 from causeway.brokers.fetch_answer import FETCH, VERSION, FetchAnswers
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 64 << 10
 _LENGTH_BYTES = 4
+_STEP_SECONDS = 0.1
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class LeanSelector(NetworkSelector):  # type: ignore[misc]
+    def run(self, coro: Any, *args: Any) -> Any:
+        """Until it is done, in steps. An exception that strikes inside of a step may end any task, or none;
+        so who is interrupted is told between two of them, and the work ends there."""
+        interruption.check()
+        if self._closed:
+            raise RuntimeError("the network is closed")
+        answer = Future()
+
+        async def work() -> None:
+            try:
+                answer.success(await self._invoke(coro, *args))
+            except BaseException as exc:  # noqa: BLE001 - goes to who waits for it
+                answer.failure(exc)
+
+        task = self.call_soon(work)
+        while not answer.is_done:
+            if interruption.is_due():
+                self.cancel(task)
+                interruption.check()
+            self._poll_once(_STEP_SECONDS)
+        if answer.exception is not None:
+            raise answer.exception
+        return answer.value
+
     def register_event(self, fileobj: Any, event: int, task: Any) -> None:
         """Nearly always nothing waits for that socket yet. The library learns it from an error whose text
         is all that can be said of a socket."""

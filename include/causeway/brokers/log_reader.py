@@ -1,7 +1,9 @@
 """Reading logs of one cluster by the wire: fetch, epoch ends, log starts and ends.
 
 Partitions are grouped by leader, the requests to all leaders run at the same time. Partition errors
-are values; a leader that moved is forgotten, so that the next question finds the new one.
+are values, and so is a leader that can't be reached: the others' answers count. Only where no node
+answers the cluster is out of reach. A leader that moved is forgotten, so that the next question finds
+the new one.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from uuid import UUID
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from causeway.brokers.inspection import topic_settings
+from causeway.brokers.lagging_nodes import is_gone
 from causeway.brokers.wire import Wire
 from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import NODE_UNREACHABLE
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.ports import (
     Diverged,
@@ -24,6 +28,7 @@ from causeway.core.ports import (
     FetchFrom,
     LogEnd,
     Refused,
+    Unreachable,
 )
 
 T = TypeVar("T")
@@ -40,6 +45,8 @@ _MOVED = {
     Code.KAFKA_STORAGE_ERROR,
     Code.REPLICA_NOT_AVAILABLE,
     Code.UNKNOWN_TOPIC_ID,
+    Code.INCONSISTENT_TOPIC_ID,
+    NODE_UNREACHABLE,
 }
 
 
@@ -71,6 +78,9 @@ class WireLogReader:
 
     def ask_anew_who_leads(self, partition: TopicPartition) -> None:
         self.wire.forget_leader(partition)
+
+    async def is_gone(self, topic: str, topic_id: UUID) -> bool:
+        return await is_gone(self.wire, topic, topic_id)
 
     async def compacted(self, topics: Collection[str]) -> frozenset[str]:
         settings = await topic_settings(self.wire, sorted(topics))
@@ -202,27 +212,50 @@ class WireLogReader:
 
     async def _ask_leaders(
         self,
-        partitions: Iterable[TopicPartition],
+        partitions: Collection[TopicPartition],
         ask: Callable[[int, list[TopicPartition]], Awaitable[dict[TopicPartition, T]]],
     ) -> dict[TopicPartition, T | Any]:
+        """:raises Unreachable: no node of the cluster answers."""
         grouped = await self.wire.by_leader(partitions)
         answers: dict[TopicPartition, T | Refused] = {
             tp: _HIDDEN if self.wire.is_hidden(tp.topic) else _NO_LEADER for tp in grouped.pop(-1, [])
         }
         for tp in answers:
             self.wire.forget_leader(tp)
+
+        async def ask_if_reachable(
+            node: int, group: list[TopicPartition]
+        ) -> dict[TopicPartition, T] | Unreachable:
+            try:
+                return await ask(node, group)
+            except Unreachable as trouble:
+                return trouble
+
         tasks = [
-            self.wire.network.selector.call_soon_with_future(ask, node, group)
+            self.wire.network.selector.call_soon_with_future(ask_if_reachable, node, group)
             for node, group in grouped.items()
         ]
-        for task, group in zip(tasks, grouped.values(), strict=True):
-            found = await task
+        found = [await task for task in tasks]
+        troubles = [each for each in found if isinstance(each, Unreachable)]
+        if troubles and len(troubles) == len(found):
+            await self._refuse_if_all_are_silent(partitions, troubles[0])
+        for (node, group), of_node in zip(grouped.items(), found, strict=True):
+            told = {} if isinstance(of_node, Unreachable) else of_node
+            missing = self.wire.silence_of(node) if isinstance(of_node, Unreachable) else _NO_LEADER
             for tp in group:
-                answers[tp] = found.get(tp, _NO_LEADER)
+                answers[tp] = told.get(tp, missing)
         for tp, answer in answers.items():
             if isinstance(answer, Refused) and answer.code in _MOVED:
                 self.wire.forget_leader(tp)
         return answers
+
+    async def _refuse_if_all_are_silent(
+        self, partitions: Collection[TopicPartition], trouble: Unreachable
+    ) -> None:
+        try:
+            await self.wire.topics(sorted({tp.topic for tp in partitions}))
+        except Unreachable:
+            raise trouble from None
 
 
 def _fetch_request(

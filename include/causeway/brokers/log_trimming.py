@@ -1,13 +1,14 @@
 """Delete the beginning of logs, up to exact offsets: for a rebuild, behind an export that was compared.
 
 What is appended at such an offset or behind it stays, whenever it comes: nothing is deleted that nobody has
-looked at. Topics stay, with their ids, settings, ACLs and ends.
+looked at. Topics stay, with their ids, settings, ACLs and ends. No broker fences who deletes, so before each
+request the caller proves that it may.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
@@ -28,10 +29,14 @@ _PASSING = {
 }
 """A policy that was widened just now reaches brokers a moment later than the controller."""
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 20.0, 0.1
+_AT_ONCE = 200
+"""Partitions of one request: no more is deleted on one proof."""
 
 
-def delete_in_front_of(endpoint: ClusterEndpoint, ends: Mapping[TopicPartition, int]) -> None:
-    """Doing it again changes nothing.
+def delete_in_front_of(
+    endpoint: ClusterEndpoint, ends: Mapping[TopicPartition, int], prove: Callable[[], None]
+) -> None:
+    """Doing it again changes nothing. `prove` raises where nothing may be deleted any more.
 
     :raises CausewayError: the first refusal; other partitions may be done.
     """
@@ -40,13 +45,21 @@ def delete_in_front_of(endpoint: ClusterEndpoint, ends: Mapping[TopicPartition, 
     waiting = {tp: end for tp, end in ends.items() if end > 0}  # -1 would mean: all that is there
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while waiting:
-        refused = _delete(client, endpoint, waiting)
+        refused: dict[TopicPartition, KafkaException] = {}
+        for portion in _portions(waiting):
+            prove()
+            refused |= _delete(client, endpoint, portion)
         for tp, error in refused.items():
             if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 raise mapped_error(error, cluster=endpoint, resource=tp.topic, operation="Delete") from error
         waiting = {tp: waiting[tp] for tp in refused}
         if waiting:
             time.sleep(_PAUSE_SECONDS)
+
+
+def _portions(ends: Mapping[TopicPartition, int]) -> Iterator[dict[TopicPartition, int]]:
+    rest = list(ends.items())
+    return (dict(rest[at : at + _AT_ONCE]) for at in range(0, len(rest), _AT_ONCE))
 
 
 def _delete(

@@ -28,10 +28,12 @@ from kafka.protocol.producer import (
 )
 
 from causeway.brokers.append_request import AppendRequest
+from causeway.brokers.awaited_markers import awaited_markers
 from causeway.brokers.wire import GROUP, TRANSACTION, Wire
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
+from causeway.core.offset_portions import by_topic, in_portions
 from causeway.core.ports import AppendAnswer, Beaten, Doubt, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.core.producer import ProducerState
@@ -40,6 +42,8 @@ from causeway.core.rights import Operation
 _IMPOSSIBLE_TIMEOUT_MS = 0
 _PAUSE_SECONDS = 0.01
 _TRIES = 3_000
+_COMPLETION_SECONDS = 5.0
+"""A round waits for all its lanes: one that can't complete its last transaction mustn't hold it up."""
 _ABORTING = {Code.CONCURRENT_TRANSACTIONS}
 PASSING = {Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR}
 _BEATEN = {
@@ -194,19 +198,21 @@ class WireOwner:
         }
 
     async def commit_positions(self, group: str, positions: Mapping[TopicPartition, Position]) -> None:
+        """In as many requests as it takes: they are one transaction all the same."""
         if not self._is_v2:
             await self._join_group(group)
-        request_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        by_topic: dict[str, list[Any]] = {}
-        for tp, position in positions.items():
-            by_topic.setdefault(tp.topic, []).append(
-                request_type.TxnOffsetCommitRequestPartition(
-                    partition_index=tp.partition,
-                    committed_offset=position.source_next,
-                    committed_leader_epoch=-1,
-                    committed_metadata=position.metadata(),
-                )
+        metadata = {tp: position.metadata() for tp, position in positions.items()}
+        for portion in in_portions(group, metadata):
+            await self._commit_offsets(
+                group, {tp: (positions[tp].source_next, metadata[tp]) for tp in portion}
             )
+
+    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, tuple[int, str]]) -> None:
+        request_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        topics = [
+            request_type(name=name, partitions=[_offset_of(tp, *offsets[tp]) for tp in partitions])
+            for name, partitions in by_topic(offsets).items()
+        ]
         for _ in range(_TRIES):
             request = TxnOffsetCommitRequest(
                 transactional_id=self._id,
@@ -216,7 +222,7 @@ class WireOwner:
                 generation_id=-1,
                 member_id="",
                 group_instance_id=None,
-                topics=[request_type(name=name, partitions=parts) for name, parts in by_topic.items()],
+                topics=topics,
                 max_version=5 if self._is_v2 else 3,
             )
             answer = await self._ask(request, key=group, kind=GROUP)
@@ -317,6 +323,7 @@ async def check_claim_right(wire: Wire, transactional_id: str) -> None:
 async def _ask_for_producer(
     wire: Wire, transactional_id: str, timeout_ms: int, held: ProducerState | None
 ) -> Any:
+    deadline = wire.network.monotonic() + _COMPLETION_SECONDS
     for _ in range(_TRIES):
         try:
             node = await wire.coordinator(transactional_id, TRANSACTION)
@@ -338,8 +345,11 @@ async def _ask_for_producer(
             return answer
         if answer.error_code in PASSING:
             wire.forget_coordinator(transactional_id, TRANSACTION)
+        elif wire.network.monotonic() > deadline:
+            break
         await wire.network.sleep(_PAUSE_SECONDS)
-    raise Doubt(f"{transactional_id}: the coordinator doesn't complete the last transaction")
+    waits_for = await awaited_markers(wire, transactional_id)
+    raise Doubt(f"{transactional_id}: the coordinator doesn't complete the last transaction{waits_for}")
 
 
 def raise_for(wire: Wire, code: int, what: str, resource: str) -> None:
@@ -348,7 +358,17 @@ def raise_for(wire: Wire, code: int, what: str, resource: str) -> None:
         raise Beaten(f"{what}: {error_name(code)}")
     if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED):
         raise wire.not_authorized(code, resource)
-    raise Doubt(f"{what}: {error_name(code)}")
+    raise Doubt(f"{what}: {error_name(code)}", code)
+
+
+def _offset_of(tp: TopicPartition, offset: int, metadata: str) -> Any:
+    part_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
+    return part_type(
+        partition_index=tp.partition,
+        committed_offset=offset,
+        committed_leader_epoch=-1,
+        committed_metadata=metadata,
+    )
 
 
 def _denied_topic(answer: Any) -> str:

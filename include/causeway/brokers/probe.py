@@ -2,9 +2,10 @@
 
 librdkafka tells the true reason only to its error callback, and goes on trying; a request just times out. So
 the probe listens while it asks. A refused login or certificate ends it at once (no retry storm that locks an
-account); an unreachable address only when the time is over, since another address may answer. Two reasons
-librdkafka doesn't know are found by a second look at the socket: a peer that speaks TLS to a client that
-doesn't, and what exactly is wrong with a certificate.
+account); an unreachable address only when the time is over, since another address may answer. Now and then
+it asks again: librdkafka sticks to the broker that it was sent to, and that one may be silent while others
+answer. Two reasons librdkafka doesn't know are found by a second look at the socket: a peer that speaks TLS
+to a client that doesn't, and what exactly is wrong with a certificate.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ import re
 import socket
 import ssl
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, DescribeClusterResult
 
+from causeway import interruption
 from causeway.brokers.error_map import LibrdkafkaCode, error_of_event, mapped
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import AuthenticationFailed, CausewayError, ClusterUnreachable, ConfigError
+from causeway.core.tls_strength import STRONG_ENOUGH, says_too_weak
 
 _POLL_SECONDS = 0.05
 _SOCKET_SECONDS = 2.0
+_SHARES = (0.3, 0.5, 0.7, 1.0)
+"""Of the time, after which each of the bootstrap servers is asked by a client of its own."""
 _DECISIVE = frozenset({LibrdkafkaCode.AUTHENTICATION, LibrdkafkaCode.SSL})
 _PEER = re.compile(r"^(?:\w+://)?(?P<address>\S+)/(?P<node>bootstrap|\d+): ")
 _ADDRESS = re.compile(r"(?:[A-Z_]+://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(?P<port>\d+))?")
@@ -62,13 +66,36 @@ def probe(endpoint: ClusterEndpoint, *, timeout_seconds: float = 7.0) -> Cluster
     """
     bootstrap_addresses(endpoint)  # refused here, if they can't be
     heard: list[KafkaError] = []
-    with mapped(cluster=endpoint):
-        client = AdminClient({**endpoint.settings, "error_cb": heard.append}, logger=SILENT)
-        answer = client.describe_cluster(request_timeout=timeout_seconds)
-    _listen(client, answer, heard, timeout_seconds)
-    if answer.done() and answer.exception() is None:
-        return _facts(answer.result())
+    began, servers = time.monotonic(), endpoint.settings["bootstrap.servers"]
+    asked = [_Asked(endpoint, servers, heard, timeout_seconds)]
+    for share in _SHARES:
+        found = _listen(asked, heard, began + share * timeout_seconds)
+        if found is not None:
+            return found
+        if _is_decided(heard) or all(each.is_done for each in asked):
+            break
+        asked += [_Asked(endpoint, each, heard, timeout_seconds) for each in servers.split(",")]
     raise reason_of(endpoint, heard)
+
+
+class _Asked:
+    """One client's question."""
+
+    def __init__(
+        self, endpoint: ClusterEndpoint, servers: str, heard: list[KafkaError], seconds: float
+    ) -> None:
+        settings = {**endpoint.settings, "bootstrap.servers": servers, "error_cb": heard.append}
+        with mapped(cluster=endpoint):
+            self._client = AdminClient(settings, logger=SILENT)
+            self._answer = self._client.describe_cluster(request_timeout=seconds)
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._answer.done())
+
+    def listen(self) -> ClusterFacts | None:
+        self._client.poll(_POLL_SECONDS)
+        return _facts(self._answer.result()) if self.is_done and not self._answer.exception() else None
 
 
 def bootstrap_addresses(endpoint: ClusterEndpoint) -> tuple[tuple[str, int], ...]:
@@ -93,17 +120,19 @@ def _address(endpoint: ClusterEndpoint, entry: str) -> tuple[str, int]:
     return found["host"].strip("[]"), port
 
 
-def _listen(
-    client: AdminClient,
-    answer: Future[DescribeClusterResult],
-    heard: list[KafkaError],
-    timeout_seconds: float,
-) -> None:
-    deadline = time.monotonic() + timeout_seconds
-    while not answer.done() and time.monotonic() < deadline:
-        client.poll(_POLL_SECONDS)
-        if any(error.code() in _DECISIVE for error in heard):
-            return
+def _listen(asked: list[_Asked], heard: list[KafkaError], deadline: float) -> ClusterFacts | None:
+    while time.monotonic() < deadline and not _is_decided(heard):
+        for each in asked:
+            interruption.check()
+            if (found := each.listen()) is not None:
+                return found
+        if all(each.is_done for each in asked):
+            break
+    return None
+
+
+def _is_decided(heard: list[KafkaError]) -> bool:
+    return any(error.code() in _DECISIVE for error in heard)
 
 
 def _facts(result: DescribeClusterResult) -> ClusterFacts:
@@ -198,14 +227,19 @@ def _certificate_reason(endpoint: ClusterEndpoint, error: KafkaError) -> Causewa
     verdict = _verdict_on_certificate(host, port, endpoint)
     if not verdict:
         return error_of_event(error, cluster=endpoint)
-    trusted = endpoint.settings.get("ssl.ca.location") or "(not set: the system's)"
     return AuthenticationFailed(
         f"cluster {endpoint}",
         rule=f"the certificate of {host}:{port} doesn't hold: {verdict.rstrip('.')}",
-        remedy="use a host name that the certificate holds"
-        if "mismatch" in verdict
-        else f"ssl.ca.location = {trusted} must hold the CA that signed it",
+        remedy=_remedy_of(verdict, endpoint.settings.get("ssl.ca.location") or "(not set: the system's)"),
     )
+
+
+def _remedy_of(verdict: str, trusted: str) -> str:
+    if "mismatch" in verdict:
+        return "use a host name that the certificate holds"
+    if says_too_weak(verdict):
+        return f"let the broker's certificate be issued again, with {STRONG_ENOUGH}"
+    return f"ssl.ca.location = {trusted} must hold the CA that signed it"
 
 
 def _verdict_on_certificate(host: str, port: int, endpoint: ClusterEndpoint) -> str:

@@ -13,6 +13,7 @@ from types import TracebackType
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Message
 
+from causeway import interruption
 from causeway.brokers.error_map import LibrdkafkaCode, mapped
 from causeway.brokers.probe import SILENT
 from causeway.core.comparison import CREATE_TIME, LOG_APPEND_TIME, Content, RecordBuffer
@@ -113,6 +114,7 @@ class RecordReader:
         """
         silent_until = time.monotonic() + _SILENCE_SECONDS
         while (room := self._room()) > 0:
+            interruption.check()
             messages = self._consumer.consume(min(room, self._end - self._position), _STEP_SECONDS)
             if messages:
                 silent_until = time.monotonic() + _SILENCE_SECONDS
@@ -173,8 +175,9 @@ class RecordReader:
         if error.code() in _PASSING:
             self._last_heard = f" ({error.str()})"
         elif error.code() == LibrdkafkaCode.PARTITION_EOF:
-            # Between the last visible record and the end there may be markers and aborted records.
-            self.buffer.is_complete = True
+            # Between the last visible record and the end there may be markers and aborted records. An end
+            # before ours is a new leader's, which hasn't heard yet how far its log is committed.
+            self.buffer.is_complete |= message.offset() >= self._end
         elif error.code() == LibrdkafkaCode.AUTO_OFFSET_RESET:
             raise ClusterTrouble(
                 f"cluster {self._endpoint}, {self._place} at offset {self._position}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -18,13 +18,13 @@ from causeway.brokers.wire import GROUP, Wire
 from causeway.core.codecs import Codec
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow_log import LogRecord
-from causeway.core.flow_state import FlowState, fold
+from causeway.core.flow_state import NOBODY, FlowState, fold
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
-from causeway.core.map_format import decode_run
+from causeway.core.map_entries import MapTransaction
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.offset_map import Run
+from causeway.core.odd_records import Odd
 from causeway.core.ports import (
     Appended,
     OpenTransaction,
@@ -33,7 +33,7 @@ from causeway.core.ports import (
     Unreachable,
 )
 from causeway.core.position import ForeignPosition, Position
-from causeway.core.records import Record, decode_records, encode_batch
+from causeway.core.records import Record, decode_records, encode_batch, in_batches
 from causeway.core.rights import Operation
 
 _BATCH_BYTES = 256 << 10
@@ -57,48 +57,67 @@ class WireTarget(WireMapReader):
         self._flows_id: UUID | None = None
 
     async def flow_state(self, flow: str) -> FlowState:
-        """Only what was appended since the last look is read again."""
+        """Only what was appended since the last look is read; of a topic that was made anew, all of it."""
         end = await self._end_of_flows()
-        async for record in self.records(_FLOWS, self._flows_next, end):
+        states = self._flow_states
+        async for record in self.records(_FLOWS, self._flows_next, end, topic_id=self._flows_id):
             value = record.value
-            self._flow_states = fold(
-                self._flow_states,
-                LogRecord(record.offset, record.timestamp_ms, record.key or b"", value),
-            )
+            states = fold(states, LogRecord(record.offset, record.timestamp_ms, record.key or b"", value))
+        self._flow_states = states
         self._flows_next = self._flows_least = max(self._flows_next, end)
-        return self._flow_states.get(flow, FlowState())
+        return states.get(flow, FlowState())
 
     def other_flows(self, flow: str) -> dict[str, FlowState]:
         """Those into this cluster that have ever run, as they were when `flow_state` was last asked."""
-        return {name: state for name, state in self._flow_states.items() if name != flow}
+        return {name: state for name, state in self._flow_states.items() if name not in (flow, NOBODY)}
+
+    @property
+    def foreign_records(self) -> Odd:
+        """Those in the flows topic that are no flow's, likewise."""
+        return self._flow_states.get(NOBODY, FlowState()).odd
+
+    @property
+    def stepped_over(self) -> frozenset[str]:
+        """Odd records of all internal topics that somebody has named, for whichever flow, likewise."""
+        return frozenset(said.record for state in self._flow_states.values() for said in state.stepped_over)
 
     async def _end_of_flows(self) -> int:
-        """Not in front of what was seen or acknowledged here: a deposed leader may answer what it has."""
+        """Of the topic that is known here, and not before what was seen or acknowledged: a deposed leader may
+        answer what it has."""
         deadline, pause = self.wire.network.monotonic() + _PROOF_SECONDS, _PAUSE_SECONDS
         while True:
             end = await self.end_of(_FLOWS)
-            await self._note_a_new_topic(is_short=end < self._flows_least)
-            if end >= self._flows_least:
+            is_known = await self._is_the_known_topic()
+            if is_known and end >= self._flows_least:
                 return end
             if self.wire.network.monotonic() > deadline:
-                raise Unreachable(
-                    f"{_FLOWS} of {self.wire.endpoint} ends at {end}, though it has taken records up to "
-                    f"{self._flows_least}: its leader may be cut off from the other brokers"
-                )
+                raise Unreachable(self._why_it_has_no_end(end, is_known=is_known))
             self.wire.forget_leader(_FLOWS)
             await self.wire.network.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    async def _note_a_new_topic(self, *, is_short: bool) -> None:
-        """What was seen of a topic that has been made anew is nothing to hold its new end against."""
-        if self._flows_id is not None and not is_short:
-            return
-        described = (await self.wire.topics([FLOWS_TOPIC]))[FLOWS_TOPIC]
-        if described.error or described.topic_id == self._flows_id:
-            return  # a broker that doesn't know the topic says nothing of it
-        if self._flows_id is not None:
-            self._flow_states, self._flows_next, self._flows_least = {}, 0, 0
-        self._flows_id = described.topic_id
+    def _why_it_has_no_end(self, end: int, *, is_known: bool) -> str:
+        at = f"{_FLOWS} of {self.wire.endpoint}"
+        if not is_known:
+            return f"{at} ends at {end}, and its leader doesn't say which topic of that name it has"
+        return (
+            f"{at} ends at {end}, though it has taken records up to {self._flows_least}: its leader may be "
+            "cut off from the other brokers"
+        )
+
+    async def _is_the_known_topic(self) -> bool:
+        """Asked of its leader after the end: so that end is the known topic's, too. What was seen of a topic
+        that has been made anew is forgotten; a broker that doesn't know the topic says nothing of it."""
+        node = next(iter(self.wire.by_known_leader([_FLOWS])))
+        described = await self.wire.topics([FLOWS_TOPIC], node=None if node < 0 else node)
+        told = described[FLOWS_TOPIC]
+        if told.error or told.topic_id == self._flows_id:
+            return not told.error
+        is_first = self._flows_id is None  # then nothing was read yet, though it may have taken a record
+        self._flow_states, self._flows_next = {}, 0
+        self._flows_least = self._flows_least if is_first else 0
+        self._flows_id = told.topic_id
+        return is_first
 
     async def append_plain(self, topic: str, key: bytes, value: bytes | None) -> int:
         """One record without transaction; returns its offset. An unknown outcome is an error: ask again."""
@@ -162,16 +181,20 @@ class WireTarget(WireMapReader):
     ) -> dict[TopicPartition, Position | ForeignPosition | None]:
         return await self._groups.positions(group, partitions, stable=stable, marked=marked)
 
+    async def all_positions(self, group: str) -> dict[TopicPartition, Position | ForeignPosition]:
+        """Of whatever the group has committed offsets of."""
+        return await self._groups.all_positions(group)
+
     async def last_stables(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | Refused]:
         found = await self.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
         return {tp: a if isinstance(a, Refused) else a.offset for tp, a in found.items()}
 
-    async def open_runs(
+    async def open_map(
         self, map_partitions: Sequence[TopicPartition], producer_id: int
-    ) -> dict[TopicPartition, list[Run]]:
+    ) -> dict[TopicPartition, MapTransaction]:
         found = await self.open_records(map_partitions, producer_id)
         return {
-            tp: [decode_run(r.key, r.value) for r in records if r.key and r.value]
+            tp: MapTransaction.of((r.key, r.value) for r in records if r.key and r.value)
             for tp, records in found.items()
         }
 
@@ -260,20 +283,3 @@ def _open_since(partition: Any) -> dict[int, int] | Refused:
         return Refused(partition.error_code)
     producers = partition.active_producers
     return {p.producer_id: p.current_txn_start_offset for p in producers if p.current_txn_start_offset >= 0}
-
-
-def in_batches(
-    records: Iterable[tuple[bytes, bytes | None]], most_bytes: int
-) -> Iterator[list[tuple[bytes, bytes | None]]]:
-    """Never an empty one; one that is too large by itself goes alone."""
-    batch: list[tuple[bytes, bytes | None]] = []
-    size_bytes = 0
-    for key, value in records:
-        record_bytes = len(key) + len(value or b"")
-        if batch and size_bytes + record_bytes > most_bytes:
-            yield batch
-            batch, size_bytes = [], 0
-        batch.append((key, value))
-        size_bytes += record_bytes
-    if batch:
-        yield batch

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, Undecided, read_committed
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.ports import Fetched, FetchFrom, Refused, Unreachable
+from causeway.core.ports import Fetched, FetchFrom, Refused, Unreachable, is_unreachable
 from causeway.core.records import decode_records
 from causeway.core.rights import Operation
 
@@ -30,6 +31,8 @@ class WireTopicReader(WireLogReader):
                 return end.offset
             if end.code == Code.TOPIC_AUTHORIZATION_FAILED:
                 raise self.wire.lacks_right(tp.topic, Operation.READ)
+            if is_unreachable(end):
+                break
             await self.wire.network.sleep(_PAUSE_SECONDS)
         raise Unreachable(f"end of {tp} on {self.wire.endpoint}: {end}")
 
@@ -48,19 +51,21 @@ class WireTopicReader(WireLogReader):
                 for record in decode_records(content, decided):
                     yield record
 
-    async def records(self, tp: TopicPartition, start: int, end: int) -> Any:
-        """The visible records of `[start, end)`, in order."""
-        async for head, batch, seen in self.batches(tp, start, end, READ_COMMITTED):
+    async def records(self, tp: TopicPartition, start: int, end: int, *, topic_id: UUID | None = None) -> Any:
+        """The visible records of `[start, end)`, in order; `topic_id`: of that topic, and of no later one."""
+        async for head, batch, seen in self.batches(tp, start, end, READ_COMMITTED, topic_id=topic_id):
             if seen is Seen.DATA:
                 for record in decode_records(batch, head):
                     if record.offset >= start:
                         yield record
 
-    async def batches(self, tp: TopicPartition, start: int, end: int, isolation: int) -> Any:
+    async def batches(
+        self, tp: TopicPartition, start: int, end: int, isolation: int, *, topic_id: UUID | None = None
+    ) -> Any:
         at, fruitless = start, 0
         if at >= end:
             return
-        topic_id = (await self.wire.topics([tp.topic]))[tp.topic].topic_id
+        topic_id = topic_id or (await self.wire.topics([tp.topic]))[tp.topic].topic_id
         while at < end:
             before, answer = at, await self._fetch_one(tp, FetchFrom(topic_id, at), isolation)
             if isinstance(answer, int):

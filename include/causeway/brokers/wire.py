@@ -1,8 +1,8 @@
 """A cluster at wire level: connections, leaders and coordinators, on kafka-python's low level.
 
-The only module that knows kafka-python's connection manager. Requests go to a named node and come
-back as parsed responses; nothing here retries. Leaders and coordinators are cached until somebody
-says that they were wrong.
+The only module that knows kafka-python's connection manager. Requests go to a named node, or to the
+first one that answers, and come back as parsed responses; nothing else is tried again here. Leaders and
+coordinators are cached until somebody says that they were wrong.
 
 Two clusters share one `Network`, so that one thread can wait for both.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -23,12 +23,13 @@ from causeway import __version__ as causeway_version
 from causeway.brokers.clients import kafka_python_settings
 from causeway.brokers.error_map import error_of_code, mapped
 from causeway.brokers.lean_network import LeanConnectionManager, LeanSelector
+from causeway.brokers.silent_nodes import SilentNodes
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble, ClusterUnreachable
 from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import NODE_UNREACHABLE, error_name
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.kafka_errors import error_name
-from causeway.core.ports import Unreachable
+from causeway.core.ports import Refused, Unreachable
 from causeway.core.rights import Operation
 
 # What the library logs also reaches us as an exception, and comes out as one line of ours.
@@ -42,6 +43,8 @@ _RESPONSE_BYTES = 300 << 20
 _BOOTSTRAP_SECONDS, _LEAST_SHARE_SECONDS = 10.0, 3.0
 _COORDINATOR_TRIES, _COORDINATOR_PAUSE_SECONDS = 100, 0.1
 _RIGHTS_LAST_SECONDS = 30.0
+_GOES_ON = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Also while the machine sleeps; where it has no name of its own, as on macOS, the monotonic one does."""
 
 
 class Network:
@@ -59,6 +62,9 @@ class Network:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def boottime(self) -> float:
+        return time.clock_gettime(_GOES_ON)
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -78,6 +84,8 @@ class TopicMetadata:
     error: int
     operations: frozenset[int] | None = None
     """What this user may do with it; None: not known. Known also of a topic that isn't there yet."""
+    short_of_replicas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By partition, of those of which not all replicas are in sync: how many are, and of how many."""
 
     def lacks(self, *needed: Operation) -> Operation | None:
         """The first of these that the broker says isn't granted."""
@@ -97,6 +105,7 @@ class Wire:
         self._operations: dict[str, frozenset[int]] = {}
         self._operations_at = float("-inf")
         self._hidden: set[str] = set()
+        self.silent = SilentNodes(network, self._stands, lambda node: f"{self.place_of(node)} of {endpoint}")
         self._answered = ""
         self.round_trip_seconds = 0.0
         """The quickest answer since it was connected; 0.0: none yet."""
@@ -145,14 +154,13 @@ class Wire:
 
     async def _learn_features(self) -> None:
         """Clients decide by the finalized feature, never by the versions that a broker offers."""
-        node = self.any_node()
         request = ApiVersionsRequest(
             version=3, client_software_name="causeway", client_software_version=causeway_version
         )
-        answer = await self.send(request, node)
+        answer = await self.ask_anyone(request)
         features = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         self.transaction_version = features.get("transaction.version", 0)
-        described = await self.send(MetadataRequest(topics=[], min_version=4), node)
+        described = await self.ask_anyone(MetadataRequest(topics=[], min_version=4))
         self.cluster_id = described.cluster_id or ""
 
     @property
@@ -171,12 +179,32 @@ class Wire:
         self._operations.clear()
         self._operations_at = float("-inf")
         self._hidden.clear()
+        self.silent.forget()
 
-    def any_node(self) -> int:
+    def any_node(self, besides: Collection[int] = ()) -> int:
+        """One that may answer."""
         node: int | None = self._manager.least_loaded_node()
+        if node is None or node in besides or node in self.silent:
+            others = (each for each in self.nodes() if each not in besides and each not in self.silent)
+            node = next(others, None)
         if node is None:
             raise Unreachable(f"no broker of {self.endpoint} can be reached")
         return node
+
+    async def ask_anyone(self, request: Any) -> Any:
+        """What the first node says that answers.
+
+        :raises Unreachable: none does.
+        """
+        tried: set[int] = set()
+        while True:
+            node = self.any_node(tried)
+            try:
+                return await self.send(request, node)
+            except Unreachable:
+                tried.add(node)
+                if tried.issuperset(self.nodes()):
+                    raise
 
     def nodes(self) -> list[int]:
         """All brokers that the cluster lists."""
@@ -189,9 +217,31 @@ class Wire:
         except (kafka_errors.KafkaError, OSError) as cause:
             raise Unreachable(f"node {node} of {self.endpoint}: {cause}") from cause
 
+    def _stands(self, node: int) -> bool:
+        return bool(self.connection(node).connected)
+
+    async def ready(self, node: int) -> Any:
+        """A connection on which a request leaves at once."""
+        connection = self.connection(node)
+        try:
+            await connection
+        except (kafka_errors.KafkaError, OSError) as cause:
+            raise Unreachable(f"node {node} of {self.endpoint}: {cause}") from cause
+        await self.writable(connection)
+        return connection
+
     async def send(self, request: Any, node: int) -> Any:
         """One request, one response. Whatever goes wrong on the way is `Unreachable`."""
-        return await self.send_on(self.connection(node), request)
+        with self.silent.noting(node):
+            return await self.send_on(self.connection(node), request)
+
+    def place_of(self, node: int) -> str:
+        """The same words each time: plans that hold them are compared."""
+        broker = self._manager.cluster.broker_metadata(node)
+        return f"node {node} at {broker.host}:{broker.port}" if broker else f"node {node}"
+
+    def silence_of(self, node: int) -> Refused:
+        return Refused(NODE_UNREACHABLE, f"{self.place_of(node)} doesn't answer")
 
     async def send_on(self, connection: Any, request: Any) -> Any:
         try:
@@ -206,22 +256,26 @@ class Wire:
 
     async def send_in_turn(self, requests: Sequence[Any], node: int) -> list[Any]:
         """Over one connection without a pause: the broker takes them one by one, with little in between."""
-        connection = self.connection(node)
-        try:
-            await self.writable(connection)
-            sent = [connection.send_request(request) for request in requests]
-            return [await answer for answer in sent]
-        except (kafka_errors.KafkaError, OSError) as cause:
-            raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
+        with self.silent.noting(node):
+            connection = self.connection(node)
+            try:
+                await self.writable(connection)
+                sent = [connection.send_request(request) for request in requests]
+                return [await answer for answer in sent]
+            except (kafka_errors.KafkaError, OSError) as cause:
+                raise Unreachable(f"{self.endpoint}: {type(cause).__name__}: {cause}") from cause
 
     async def writable(self, connection: Any) -> None:
         """A broker that throttles is waited for, not flooded."""
         while connection.paused and not connection.closed:
             await self.network.sleep(_PAUSE_SECONDS)
 
-    async def topics(self, names: Sequence[str] | None) -> dict[str, TopicMetadata]:
+    async def topics(
+        self, names: Sequence[str] | None, *, node: int | None = None
+    ) -> dict[str, TopicMetadata]:
         """Metadata of these topics, or of all that this user may see; leaders are remembered.
 
+        As this node has it, or else the first one that answers.
         Of topics asked for by name, the user's rights come with it; of all of them every half minute.
         """
         now = self.network.monotonic()
@@ -235,7 +289,7 @@ class Wire:
             min_version=10,
             max_version=12,
         )
-        answer = await self.send(request, self.any_node())
+        answer = await (self.ask_anyone(request) if node is None else self.send(request, node))
         if names is None and with_rights:
             self._operations_at = now
         return {topic.name: self._learn(topic) for topic in answer.topics}
@@ -258,6 +312,11 @@ class Wire:
             leaders,
             topic.error_code,
             self._operations.get(topic.name),
+            {
+                p.partition_index: (len(p.isr_nodes), len(p.replica_nodes))
+                for p in topic.partitions
+                if len(p.isr_nodes) < len(p.replica_nodes)
+            },
         )
 
     def is_hidden(self, topic: str) -> bool:
@@ -287,7 +346,7 @@ class Wire:
             return self._coordinators[kind, key]
         for _ in range(_COORDINATOR_TRIES):
             request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-            answer = await self.send(request, self.any_node())
+            answer = await self.ask_anyone(request)
             found = answer.coordinators[0] if answer.coordinators else answer
             if found.error_code != Code.COORDINATOR_NOT_AVAILABLE:
                 break

@@ -8,11 +8,13 @@ connection only the extra counts, and it holds librdkafka's keys. No message rep
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from causeway.config.endpoint_rules import checked_settings
+from causeway.config.known_words import shown_key
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ConfigError
 
@@ -63,6 +65,21 @@ def resolve_endpoint(
     return ClusterEndpoint(alias, checked_settings(found.place, alias, found.extra, insecure=insecure))
 
 
+def refuse_twin(connection_id: str, known: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Names of variables have no small letters: one would stand for two connections that Airflow tells apart.
+
+    :raises ConfigError: it is set, and another of the known connections would get it, too.
+    """
+    variable = environment_variable(connection_id)
+    twins = (each for each in known if each != connection_id and environment_variable(each) == variable)
+    if environ.get(variable, "").strip() and (twin := next(twins, None)) is not None:
+        raise ConfigError(
+            f"connection {connection_id}",
+            rule=f"{variable} is set, and stands for {twin} too",
+            remedy="unset it and keep both in Airflow, or name them apart by more than capital letters",
+        )
+
+
 def environment_variable(connection_id: str) -> str:
     return f"AIRFLOW_CONN_{connection_id.upper()}"
 
@@ -88,7 +105,7 @@ def _fields_of_json(text: str, place: str) -> dict[str, object]:
     for name in fields:
         if name not in _FIELDS_OF_AIRFLOW:
             raise ConfigError(
-                f"{place}: {name}",
+                f"{place}: {shown_key(name)}",
                 rule="is no field of an Airflow connection",
                 remedy=f"librdkafka's keys belong in extra: {_EXAMPLE}",
             )
@@ -98,10 +115,14 @@ def _fields_of_json(text: str, place: str) -> dict[str, object]:
 def _object(text: str, place: str) -> dict[str, object]:
     try:
         value = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
-    except json.JSONDecodeError as reason:
+    except json.JSONDecodeError as reason:  # before ValueError, which it is
         # `from None`: the original quotes the document, and that may hold a password.
         raise ConfigError(
             place, rule=f"isn't JSON: {reason.msg} at character {reason.pos}", remedy=f"write {_EXAMPLE}"
+        ) from None
+    except ValueError:
+        raise ConfigError(
+            place, rule="holds a number of thousands of digits", remedy=f"write {_EXAMPLE}"
         ) from None
     except RecursionError:
         raise ConfigError(place, rule="is nested too deep", remedy=f"write {_EXAMPLE}") from None
@@ -113,9 +134,9 @@ def _object(text: str, place: str) -> dict[str, object]:
 def _once(pairs: list[tuple[str, object]], place: str) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"{place}: {twice}", rule="is there twice", remedy="keep one of the two")
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in times.items() if count > 1)
+        raise ConfigError(f"{place}: {shown_key(twice)}", rule="is there twice", remedy="keep one of the two")
     return fields
 
 

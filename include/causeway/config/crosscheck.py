@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from causeway.config.connections import environment_variable
 from causeway.config.cycles import check_cycles
 from causeway.config.document import Document, FieldPath
 from causeway.config.failback import check_failbacks
@@ -17,7 +18,7 @@ _NAME = re.compile(r"[a-z0-9_]{1,60}", re.ASCII)
 # MirrorMaker 2 allows these, and an alias is part of every mirror's name.
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 _SECRET_KEY = re.compile(r"passw|secret|token|jaas|passphrase|pem$|credential|private|keytab", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"-----BEGIN|://[^/\s]*:[^@\s]*@|password\s*=", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"-----BEGIN|://[^/\s@:]{0,200}:[^@\s]{1,1000}@|password\s*=", re.IGNORECASE)
 
 
 def check_no_secrets(document: Document) -> None:
@@ -58,7 +59,7 @@ def check_names(document: Document) -> None:
             if not legal.fullmatch(name):
                 raise ConfigError(
                     document.place((section, name)),
-                    value=name if len(name) <= 80 else f"{name[:80]}...",
+                    value=name[:80],
                     rule=f"{noun} must be 1 to 60 of {letters}",
                     remedy=f"write {_as_name(name)}",
                 )
@@ -113,13 +114,20 @@ def _check_clusters(name: str, flow: FlowModel, model: FileModel, document: Docu
     place = document.place(("flows", name, "target"))
     if flow.source == flow.target:
         raise ConfigError(place, value=flow.target, rule="is the source too", remedy="name another cluster")
-    connection = model.clusters[flow.target].connection
-    if connection == model.clusters[flow.source].connection:
+    own, other = model.clusters[flow.target].connection, model.clusters[flow.source].connection
+    if own == other:
         raise ConfigError(
             place,
             value=flow.target,
-            rule=f"has the same connection as the source ({connection})",
+            rule=f"has the same connection as the source ({own})",
             remedy="a cluster isn't mirrored to itself: name another connection",
+        )
+    if environment_variable(own) == environment_variable(other):
+        raise ConfigError(
+            place,
+            value=flow.target,
+            rule=f"has a connection that differs from the source's ({other}) by capital letters only",
+            remedy=f"a run gets both, and both would be {environment_variable(own)}: rename one of them",
         )
 
 

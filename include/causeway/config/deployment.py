@@ -42,10 +42,28 @@ class Deployment:
     schedules: Mapping[str, FlowSchedule]
     groups: Mapping[str, FlowGroups]
 
+    @property
+    def connection_ids(self) -> tuple[str, ...]:
+        return tuple(cluster.connection_id for cluster in self.clusters.values())
+
     def flow(self, name: str) -> Flow:
         """:raises UnknownName: no such flow; the message has the nearest name and the known ones."""
         if name not in self.flows:
             raise UnknownName(
-                "flow", value=name, rule=f"{self.file} has no such flow", remedy=suggestion(name, self.flows)
+                "flow", value=name, rule=f"{self.file} has no such flow", remedy=self._instead_of(name)
             )
         return self.flows[name]
+
+    def _instead_of(self, name: str) -> str:
+        """A flow's name says its direction; the wrong one looks like no other name to `suggestion`."""
+        for flow in self.flows.values():
+            turned = flow.target.join(
+                part.replace(flow.target, flow.source) for part in name.split(flow.source)
+            )
+            if turned in self.flows:
+                meant = self.flows[turned]
+                return (
+                    f"did you mean {turned}? it leads from {meant.source} to {meant.target}; "
+                    f"known: {', '.join(sorted(self.flows))}"
+                )
+        return suggestion(name, self.flows)

@@ -14,11 +14,15 @@ from pathlib import Path
 
 import yaml
 
+from causeway.config.known_words import shown_key
+from causeway.config.regular_file import read_regular
+from causeway.config.yaml_mistakes import not_yaml
 from causeway.core.errors import ConfigError
 
 LARGEST_BYTES = 1 << 20
 DEEPEST = 12
 FieldPath = tuple[str | int, ...]
+_NAMES_DEPTH = 1
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
@@ -45,25 +49,22 @@ class Document:
 
 
 def spell(field: FieldPath) -> str:
+    """`flows.a.topics[0]`; names of flows and clusters are people's own, other keys may be secrets."""
     text = ""
-    for step in field:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    for depth, step in enumerate(field):
+        if isinstance(step, int):
+            text += f"[{step}]"
+            continue
+        word = step if depth == _NAMES_DEPTH else shown_key(step)
+        text += f".{word}" if depth else word
     return text
 
 
 def read_document(path: Path, *, shown_as: str | None = None) -> Document:
     """:raises ConfigError: the file isn't there, isn't text, is too big, or isn't the YAML that we accept."""
     name = shown_as or str(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_BYTES + 1)
-    except OSError as reason:
-        raise ConfigError(
-            name,
-            rule=f"can't be read: {reason.strerror}",
-            remedy="name the file with --file, or go to the project's folder",
-        ) from reason
-    return parse_document(raw, name)
+    remedy = "name the file with --file, or go to the project's folder"
+    return parse_document(read_regular(path, LARGEST_BYTES, shown_as=name, remedy=remedy), name)
 
 
 def parse_document(raw: bytes, name: str) -> Document:
@@ -79,7 +80,7 @@ def parse_document(raw: bytes, name: str) -> Document:
         line = text.count("\n", 0, reason.position) + 1
         raise ConfigError(f"{name}:{line}", rule="holds a control character", remedy="remove it") from None
     except yaml.MarkedYAMLError as reason:
-        raise _not_yaml(reason, name) from None
+        raise not_yaml(reason, text, name) from None
 
 
 def _decode(raw: bytes, name: str) -> str:
@@ -103,18 +104,6 @@ def _decode(raw: bytes, name: str) -> str:
     return text
 
 
-def _not_yaml(reason: yaml.MarkedYAMLError, name: str) -> ConfigError:
-    mark = reason.problem_mark or reason.context_mark
-    place = f"{name}:{mark.line + 1}" if mark else name
-    column = f" (column {mark.column + 1})" if mark else ""
-    hint = "quote the text" if "%" in str(reason.problem) or "mapping values" in str(reason.problem) else ""
-    if reason.problem and "alias" in reason.problem:
-        hint = 'quote a pattern that begins with *; a glob like *.orders is written ".*\\.orders"'
-    return ConfigError(
-        place, rule=f"isn't YAML: {reason.problem or reason}{column}", remedy=hint or "see the lines above it"
-    )
-
-
 class _Loader(yaml.SafeLoader):
     """Composes nodes only; refuses what makes YAML surprising before it is built."""
 
@@ -127,14 +116,14 @@ class _Loader(yaml.SafeLoader):
         place = f"{self._name}:{event.start_mark.line + 1}"
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise ConfigError(
-                place,
-                value=f"{'*' if isinstance(event, yaml.AliasEvent) else '&'}{event.anchor}",
+                place,  # its name isn't repeated: it may be a password that somebody forgot to quote
+                value="*..." if isinstance(event, yaml.AliasEvent) else "&...",
                 rule="anchors and aliases are not accepted",
                 remedy='write it out; quote a pattern, and a glob like *.orders is written ".*\\.orders"',
             )
         if event.tag is not None:
             raise ConfigError(
-                place, value=event.tag, rule="tags are not accepted", remedy="remove it or quote the text"
+                place, value="!...", rule="tags are not accepted", remedy="remove it or quote the text"
             )
         self._depth += 1
         if self._depth > DEEPEST:
@@ -151,6 +140,7 @@ def _plain(node: yaml.Node, field: FieldPath, lines: dict[FieldPath, int], name:
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*field, index), lines, name) for index, item in enumerate(node.value)]
     assert isinstance(node, yaml.ScalarNode)
+    _refuse_half_characters(node, name)
     return _scalar(node)
 
 
@@ -165,6 +155,7 @@ def _mapping(
             raise ConfigError(
                 f"{name}:{line}", rule="a key must be a word", remedy="quote it if it is meant as text"
             )
+        _refuse_half_characters(key_node, name)
         if key in content:
             raise ConfigError(
                 f"{name}:{line}: {spell((*field, key))}",
@@ -174,6 +165,16 @@ def _mapping(
         lines[(*field, key)] = line
         content[key] = _plain(value_node, (*field, key), lines, name)
     return content
+
+
+def _refuse_half_characters(node: yaml.ScalarNode, name: str) -> None:
+    """An escape such as \\ud800 makes what no file, no broker and no terminal can hold."""
+    if any("\ud800" <= character <= "\udfff" for character in node.value):
+        raise ConfigError(
+            f"{name}:{node.start_mark.line + 1}",
+            rule="holds half a character (\\ud800 to \\udfff)",
+            remedy="write the character itself",
+        )
 
 
 def _scalar(node: yaml.ScalarNode) -> object:

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from causeway.brokers.clients import MILLISECOND_KEYS, SASL_MECHANISMS, UNDERSTOOD_KEYS
 from causeway.config.bootstrap import KEY as SERVERS
 from causeway.config.bootstrap import check_servers
+from causeway.config.known_words import shown_key
 from causeway.config.refusal import KeyRefusal, suggestion
+from causeway.config.tls_material import check_material
 from causeway.config.tls_rules import CHECKS, TEXTS, check_tls
 from causeway.core.errors import ConfigError
 
@@ -35,6 +37,23 @@ PROTECTED_KEYS = frozenset(
         "transactional.id",
     }
 )
+MILLISECONDS = {
+    "connections.max.idle.ms": (1, 2_147_483_647),
+    "metadata.max.age.ms": (1, 86_400_000),
+    "reconnect.backoff.max.ms": (1, 3_600_000),
+    "reconnect.backoff.ms": (1, 3_600_000),
+    "socket.connection.setup.timeout.ms": (1_000, 2_147_483_647),
+    "socket.timeout.ms": (10, 300_000),
+}
+"""What librdkafka accepts, least and most, less the 0 that kafka-python reads in another way."""
+_USUAL_MILLISECONDS = {
+    "connections.max.idle.ms": 300_000,
+    "metadata.max.age.ms": 300_000,
+    "reconnect.backoff.max.ms": 10_000,
+    "reconnect.backoff.ms": 100,
+    "socket.connection.setup.timeout.ms": 30_000,
+    "socket.timeout.ms": 30_000,
+}
 PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _NOT_LIBRDKAFKAS = {
     "sasl.jaas.config": "write sasl.username and sasl.password",
@@ -75,7 +94,8 @@ def _is_accepted(key: str) -> bool:
     if key in _NOT_LIBRDKAFKAS:
         raise KeyRefusal(key, "is Java's word", _NOT_LIBRDKAFKAS[key])
     if key not in UNDERSTOOD_KEYS:
-        raise KeyRefusal(key, "is no key that both Kafka clients take", suggestion(key, UNDERSTOOD_KEYS))
+        rule = "is no key that both Kafka clients take"
+        raise KeyRefusal(shown_key(key), rule, suggestion(key, UNDERSTOOD_KEYS, most=len(UNDERSTOOD_KEYS)))
     return True
 
 
@@ -84,12 +104,22 @@ def _text(key: str, value: object) -> str:
         return str(value).lower()
     if not isinstance(value, str | int):
         raise KeyRefusal(key, "must be text, a whole number, true or false", "put it into quotes")
-    text = str(value)
+    text = _digits(key, value) if isinstance(value, int) else value
     if not text.strip():
         raise KeyRefusal(key, "must not be empty", "write it or leave it out")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise KeyRefusal(key, "holds half a character (\\ud800 to \\udfff)", "write the character itself")
     if key not in TEXTS and not text.isprintable():
         raise KeyRefusal(key, "holds a line end or a control character", "remove it")
     return text
+
+
+def _digits(key: str, number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python's own limit, some thousands of digits
+        rule = "holds a number that is too long to be written as text"
+        raise KeyRefusal(key, rule, "put it into quotes, if it is text") from None
 
 
 def _normalize(settings: dict[str, str]) -> None:
@@ -122,9 +152,19 @@ def _check_servers_and_times(settings: Mapping[str, str]) -> None:
         raise KeyRefusal(SERVERS, "is required", "write host:9092, several with commas between")
     check_servers(settings[SERVERS])
     for key in sorted(MILLISECOND_KEYS & settings.keys()):
-        if not re.fullmatch(r"[1-9][0-9]{0,8}", settings[key], re.ASCII):
-            rule = "must be a whole number of milliseconds, 1 or more"
-            raise KeyRefusal(key, rule, "write 30000", value=settings[key])
+        least, most = MILLISECONDS[key]
+        is_number = re.fullmatch(r"0|[1-9][0-9]{0,11}", settings[key], re.ASCII)
+        if not is_number or not least <= int(settings[key]) <= most:
+            rule = f"must be {least} to {most}, a whole number of milliseconds"
+            raise KeyRefusal(key, rule, f"write {_USUAL_MILLISECONDS[key]}", value=settings[key])
+    first, most = (
+        int(settings.get(key, _USUAL_MILLISECONDS[key]))
+        for key in ("reconnect.backoff.ms", "reconnect.backoff.max.ms")
+    )
+    if first > most:
+        said = "reconnect.backoff.ms" if "reconnect.backoff.ms" in settings else "reconnect.backoff.max.ms"
+        rule = f"reconnect.backoff.ms ({first}) must not be more than reconnect.backoff.max.ms ({most})"
+        raise KeyRefusal(said, rule, "write both, the larger one as reconnect.backoff.max.ms")
 
 
 def _check_sasl(settings: Mapping[str, str]) -> None:
@@ -143,6 +183,7 @@ def _check_sasl(settings: Mapping[str, str]) -> None:
 def _check_tls(settings: Mapping[str, str]) -> None:
     if settings["security.protocol"].endswith("SSL"):
         check_tls(settings)
+        check_material(settings)
 
 
 def _check_protection(settings: Mapping[str, str], alias: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from causeway.config.known_words import HIDDEN, shown_key
 from causeway.config.mm2_connection import Connection, connection_of, is_reference
 from causeway.config.mm2_flow import Mm2Flow, boolean_of, flow_entries
 from causeway.config.mm2_keys import (
@@ -26,11 +27,12 @@ from causeway.config.mm2_keys import (
     ruling_of_flow_key,
 )
 from causeway.config.properties_file import PropertiesFile, Property, read_properties
-from causeway.config.refusal import Refusal, nearest
+from causeway.config.refusal import Refusal, listed, nearest
 from causeway.core.errors import ConfigError
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 _ARROW = "->"
+_KNOWN = frozenset(FLOW_KEYS | WORKER_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class _Reading:
             )
         self._refuse_reference(said)
         aliases = [each.strip() for each in said.value.split(",") if each.strip()]
+        self._refuse_twins(said, aliases)
         bad = next((each for each in aliases if not _ALIAS.fullmatch(each)), None)
         if bad is not None or len(set(aliases)) < max(len(aliases), 2):
             raise ConfigError(
@@ -105,13 +108,27 @@ class _Reading:
             )
         return tuple(aliases)
 
+    def _refuse_twins(self, said: Property, aliases: list[str]) -> None:
+        """`A` and `a`, or `a-b` and `a_b`, would be one connection, and so one cluster."""
+        by_id: dict[str, str] = {}
+        for alias in aliases:
+            twin = by_id.setdefault(connection_id(alias), alias)
+            if twin != alias:
+                raise ConfigError(
+                    self.file.place(said),
+                    value=f"{twin}, {alias}"[:200],
+                    rule=f"both would be connection {connection_id(alias)}"[:300],
+                    remedy="rename one of the two in a copy of the file, its mirrors too",
+                )
+
     def _ruling(self, found: Property) -> Ruling:
         key = found.key
         prefix, _, inner = key.partition(".")
         if _ARROW in prefix:
             source, _, target = prefix.partition(_ARROW)
             if source not in self.aliases or target not in self.aliases:
-                raise self._unknown(found, "names a cluster that `clusters` doesn't", [])
+                has = listed(self.aliases)
+                raise self._unknown(found, f"names a cluster that `clusters` doesn't; it has {has}", [])
             ruling, known = ruling_of_flow_key(inner), FLOW_KEYS
         elif prefix in self.aliases:
             ruling, known = _ruling_of_own(inner), WORKER_KEYS
@@ -131,8 +148,19 @@ class _Reading:
         close = nearest(inner, known) if known else None
         hint = f"did you mean {close}? " if close else ""
         return ConfigError(
-            self.file.place(found), rule=rule, remedy=f"{hint}correct it, or remove the line: it does nothing"
+            f"{self.file.name}:{found.line}: {self._shown(found.key)}",
+            rule=rule,
+            remedy=f"{hint}correct it, or remove the line: it does nothing",
         )
+
+    def _shown(self, key: str) -> str:
+        """What of a key that nobody knows may be repeated: it may be a password, at the front of its line."""
+        prefix, dot, inner = key.partition(".")
+        aliases = prefix.split(_ARROW)
+        if len(aliases) > 1 or prefix in self.aliases:
+            ours = all(alias in self.aliases or nearest(alias, self.aliases) for alias in aliases)
+            return f"{prefix if ours else HIDDEN}{dot}{shown_key(inner, _KNOWN)}"
+        return shown_key(key, _KNOWN)
 
     def _refuse_reference(self, found: Property, *, is_connection: bool = False) -> None:
         if is_reference(found.value) and not is_connection:
@@ -155,7 +183,7 @@ class _Reading:
                 rule=f"doesn't say how to reach cluster {alias}",
                 remedy=f"write {alias}.bootstrap.servers",
             )
-        made = connection_of(alias, f"kafka_{alias.lower().replace('-', '_')}", common | own)
+        made = connection_of(alias, connection_id(alias), common | own)
         for found, why in made.taken:
             self._rule(found, Ruling(Fate.TAKEN, why))
         for each in made.not_here:
@@ -203,6 +231,10 @@ class _Reading:
                 yield KeyFate(
                     line, key, Fate.HARMLESS, f"line {found.line} says it again, and the last one counts"
                 )
+
+
+def connection_id(alias: str) -> str:
+    return f"kafka_{alias.lower().replace('-', '_')}"
 
 
 def _ruling_of_own(inner: str) -> Ruling | None:

@@ -16,6 +16,7 @@ from causeway.config.units import parse_duration_seconds, parse_instant_ms, pars
 from causeway.core.flow import RefusedPolicy, Start
 from causeway.core.naming import is_internal, is_legal
 from causeway.core.pattern import compiled
+from causeway.core.pattern_list import is_name
 from causeway.core.pattern_syntax import PatternError
 from causeway.core.topic_filter import DEFAULT_GROUPS_EXCLUDE, DEFAULT_TOPICS_EXCLUDE
 
@@ -30,6 +31,8 @@ DEFAULT_CONFIG_EXCLUDE = (
 
 
 def _pattern(text: str) -> str:
+    if is_name(text):  # of which a list may have ten thousands
+        return text
     try:
         compiled(text)
     except PatternError as reason:

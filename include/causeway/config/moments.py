@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+from zoneinfo import available_timezones
 
 import pendulum
 from pendulum.tz.exceptions import InvalidTimezone, NonExistingTime
@@ -20,7 +21,7 @@ _LONGEST = 80
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]"
     r"([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)"
-    r"(?:([Zz]|[+-][0-9]{2}:[0-9]{2})| ?\[?([A-Za-z][A-Za-z0-9_+/-]*)\]?)?",
+    r"(?: *([Zz]|[+-][0-9]{2}:[0-9]{2})| *\[?([A-Za-z][A-Za-z0-9_+/-]*)\]?)?",
     re.ASCII,
 )
 _NUMBER = re.compile(r"[+-]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
@@ -60,6 +61,8 @@ def parse_moment_ms(text: str, *, now_ms: int, local_zone: str = "UTC") -> int:
     moment_ms = _with_offset(clock, parts[3].upper()) if parts[3] else _with_zone(clock, parts[4])
     if moment_ms < 0:
         raise Refusal("must not be before 1970, where Kafka's time begins", _REMEDY)
+    if moment_ms >= _YEAR_10000_SECONDS * 1000:
+        raise Refusal("is in the future, after the year 9999", "write a moment that is over, or latest")
     if moment_ms > now_ms:
         raise Refusal(
             f"is {_shown(moment_ms)}, in the future: here it is {_shown(now_ms)} now",
@@ -96,9 +99,14 @@ def _with_zone(clock: _Clock, name: str) -> int:
         raise Refusal(f"has the zone {name}: short names mean different zones in different places", _REMEDY)
     try:
         zone = pendulum.timezone(name)
-    except (InvalidTimezone, ValueError):
-        raise Refusal(f"has the zone {name}, which the time zone database doesn't know", _REMEDY) from None
-    earlier, later = (clock.wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    except (InvalidTimezone, ValueError, OSError):  # OSError: a folder of the database
+        raise Refusal(
+            f"has the zone {name}, which the time zone database doesn't know", _zones_below(name)
+        ) from None
+    try:
+        earlier, later = (clock.wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    except OverflowError:
+        raise Refusal("must lie between the years 1 and 9999 in its zone and in UTC", _REMEDY) from None
     assert earlier is not None
     assert later is not None
     if earlier == later:
@@ -112,6 +120,12 @@ def _with_zone(clock: _Clock, name: str) -> int:
     except ValueError:
         rule = f"was twice in {name}: its clocks went back over it"
     raise Refusal(rule, f"write {both}")
+
+
+def _zones_below(folder: str) -> str:
+    """A region's name is the beginning of a zone's."""
+    below = sorted(zone for zone in available_timezones() if zone.startswith(f"{folder}/"))
+    return f"write one of its zones, as in {below[0]}" if below else _REMEDY
 
 
 def _milliseconds(clock: _Clock, ahead: timedelta) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from causeway.config.regular_file import read_regular
 from causeway.core.errors import ConfigError
 
 LARGEST_BYTES = 1 << 20
@@ -40,14 +41,8 @@ class PropertiesFile:
 def read_properties(path: Path, *, shown_as: str | None = None) -> PropertiesFile:
     """:raises ConfigError: the file can't be read, or isn't a properties file."""
     name = shown_as or str(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_BYTES + 1)
-    except OSError as reason:
-        raise ConfigError(
-            name, rule=f"can't be read: {reason.strerror}", remedy="name MirrorMaker 2's properties file"
-        ) from reason
-    return parse_properties(raw, name)
+    remedy = "name MirrorMaker 2's properties file"
+    return parse_properties(read_regular(path, LARGEST_BYTES, shown_as=name, remedy=remedy), name)
 
 
 def parse_properties(raw: bytes, name: str) -> PropertiesFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from causeway.config.refusal import Refusal, suggestion
 
@@ -11,13 +12,15 @@ PRESETS = frozenset({CONTINUOUS, "@hourly", "@daily", "@weekly", "@monthly", "@y
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _NO_WORDS: dict[str, int] = {}
-_FIELDS = (
+_DAYS_OF_MONTH = dict(enumerate((31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1))
+_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("minute", 0, 59, _NO_WORDS),
     ("hour", 0, 23, _NO_WORDS),
     ("day of the month", 1, 31, _NO_WORDS),
     ("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, start=1)}),
     ("day of the week", 0, 7, {name: number for number, name in enumerate(_DAYS)}),
 )
+_LONGEST_PART = 40
 _PART = re.compile(
     r"(?P<from>\*|[0-9a-z]{1,3})(?:-(?P<to>[0-9a-z]{1,3}))?(?:/(?P<step>[0-9]{1,2}))?", re.ASCII
 )
@@ -36,8 +39,35 @@ def check_schedule(text: str) -> str:
         )
     for field, (name, low, high, words) in zip(fields, _FIELDS, strict=True):
         for part in field.split(","):
-            _check_part(part, name, low, high, words)
+            _check_part(part[:_LONGEST_PART], name, low, high, words)
+    _check_day_comes(fields[2], fields[3], fields[4])
     return text
+
+
+def _check_day_comes(days: str, months: str, weekdays: str) -> None:
+    """Where weekdays are named too, cron takes either; only a lone * names none, and */2 does."""
+    if "*" in weekdays.split(","):
+        first = min(_numbers(days, _FIELDS[2]))
+        if all(first > _DAYS_OF_MONTH[month] for month in _numbers(months, _FIELDS[3])):
+            raise Refusal(
+                f"never comes: none of these months has a day {first}",
+                f"write {_DAYS_OF_MONTH[min(_numbers(months, _FIELDS[3]))]} or less as the day of the month",
+            )
+
+
+def _numbers(field: str, of: tuple[str, int, int, dict[str, int]]) -> Iterator[int]:
+    """What a field that was checked stands for."""
+    _, low, high, words = of
+    for part in field.split(","):
+        parts = _PART.fullmatch(part)
+        assert parts is not None
+        first = low if parts["from"] == "*" else _number(parts["from"], words)
+        last = _number(parts["to"], words) if parts["to"] else first
+        if parts["from"] == "*" or (parts["step"] and not parts["to"]):
+            last = high
+        assert first is not None
+        assert last is not None
+        yield from range(first, last + 1, int(parts["step"] or 1))
 
 
 def _check_part(part: str, name: str, low: int, high: int, words: dict[str, int]) -> None:

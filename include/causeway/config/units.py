@@ -7,13 +7,20 @@ a time without a zone is two moments. Each refusal says what to write instead.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 
 from causeway.config.refusal import Refusal
 
 _DURATION_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,12})([A-Za-z]+)", re.ASCII)
+_YEAR_10000_SECONDS = 253_402_300_800
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_LARGEST_ZONE_HOURS = 14
+_AHEAD_SECONDS = 86_400.0
+"""A clock may be wrong, and a file written the day before."""
 _RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]"
     r"([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)"
@@ -66,13 +73,20 @@ def parse_instant_ms(text: str) -> int:
 
 def _milliseconds(day: str, clock: str, zone: str) -> int:
     whole, _, fraction = clock.partition(".")
+    if zone != "Z" and (int(zone[1:3]) > _LARGEST_ZONE_HOURS or int(zone[4:]) > 59):
+        raise Refusal(f"has an offset that no zone has: {zone}", "write 2026-01-31T12:00:00Z")
     try:
         moment = datetime.fromisoformat(f"{day}T{whole}{zone}")
     except ValueError as reason:
         raise Refusal(f"is no moment of the calendar: {reason}", "write 2026-01-31T12:00:00Z") from None
-    milliseconds = int(moment.timestamp()) * 1000 + int((fraction + "000")[:3])
+    milliseconds = (moment - _EPOCH) // _MILLISECOND + int((fraction + "000")[:3])
     if milliseconds < 0:
         raise Refusal("must not be before 1970, where Kafka's time begins", "write earliest")
+    if milliseconds > (time.time() + _AHEAD_SECONDS) * 1000:
+        raise Refusal(
+            "is in the future, and no record is of that time yet",
+            "write latest (what is written from the first run on), or a moment that is over",
+        )
     return milliseconds
 
 
@@ -81,7 +95,7 @@ def _readings_of_digits(digits: str) -> str:
     readings = []
     for unit, per_second in (("seconds", 1), ("milliseconds", 1_000), ("microseconds", 1_000_000)):
         seconds = int(digits[:20]) // per_second
-        if seconds < 253_402_300_800:  # the year 10000
+        if seconds < _YEAR_10000_SECONDS:
             moment = datetime.fromtimestamp(seconds, tz=UTC)
             readings.append(f"{moment:%Y-%m-%dT%H:%M:%SZ} if these are {unit}")
     return "write " + " or ".join(readings) if readings else "write 2026-01-31T12:00:00Z"

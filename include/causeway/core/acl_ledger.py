@@ -17,6 +17,7 @@ import json
 from collections.abc import Mapping
 
 from causeway.core.acls import Acl
+from causeway.core.flow_log import as_record
 
 Ledger = Mapping[Acl, int]
 """With the place of the newest entry."""
@@ -52,6 +53,18 @@ def parse_acl(value: Mapping[str, object]) -> Acl:
     if not topic or pattern not in ("literal", "prefixed") or permission not in ("Allow", "Deny"):
         raise ValueError(rule)
     return Acl(topic, pattern, principal, host, operation, permission)
+
+
+def acl_record(flow: str, acl: Acl) -> tuple[bytes, bytes]:
+    """The flow is about to create it."""
+    key, body = as_record("acl", flow, as_value(acl))
+    return key + f"/{key_of(acl)}".encode(), body
+
+
+def acl_gone_record(flow: str, acl: Acl, *, entry: int) -> tuple[bytes, bytes]:
+    """That entry of it is over; a newer one isn't, and keeps its key."""
+    key, body = as_record("acl_gone", flow, {**as_value(acl), "entry": entry})
+    return key + f"/{entry}".encode(), body
 
 
 def _as_list(acl: Acl) -> list[str]:

@@ -14,7 +14,7 @@ mirror's name. Beyond it:
   A certificate, a ticket or a token says its name to brokers and not to us: then whoever may write the flows
   topic of the target may be that user;
 - a mirror that isn't the flow's any more, or whose source was made anew, is held back: rules of its own name
-  are neither added nor removed;
+  are neither added nor removed, and a pattern over it stays for as long as the source has it;
 - a DENY comes before what is allowed, and goes after it: at no moment reads who shall not.
 """
 
@@ -93,23 +93,25 @@ def plan_acls(
     `created`: the ledger. `mirrored_by`: the flow's user on the target, `read_by`: on the source;
     None: not known here.
     """
-    names, wanted, left_behind = sorted(mirrors), set[Acl](), list[tuple[Acl, str]]()
+    names, wanted, stays, left_behind = sorted(mirrors), set[Acl](), set[Acl](), list[tuple[Acl, str]]()
     may_mirror = _writers(FLOWS_TOPIC, target) if mirrored_by is None else frozenset()
     for acl in sorted(source):
         covered = acl.covered(names)
         topics = [topic for topic in covered if topic not in held_back]
         crossing, why = _crossing(acl, mirrored_by, read_by, may_mirror)
+        if covered and crossing is not None:
+            stays |= _on_mirrors(flow, crossing, {topic: mirrors[topic] for topic in covered})
         if topics and crossing is not None:
             wanted |= _on_mirrors(flow, crossing, {topic: mirrors[topic] for topic in topics})
         elif covered:
             left_behind.append((acl, why or held_back[covered[0]]))
     frozen = {mirrors[topic] for topic in held_back if topic in mirrors}
     there = set(target)
-    ours = {acl for acl in created if acl.pattern != "literal" or acl.topic not in frozen}
+    ours = {acl for acl in created if acl.pattern != "literal" or acl.topic not in frozen} - stays
     return AclPlan(
         to_create=tuple(sorted(wanted - there, key=_denials_first)),
-        to_remove=tuple(sorted((ours - wanted) & there, key=_denials_first, reverse=True)),
-        to_forget=tuple(sorted(ours - wanted - there)),
+        to_remove=tuple(sorted(ours & there, key=_denials_first, reverse=True)),
+        to_forget=tuple(sorted(ours - there)),
         in_place=len(wanted & there),
         left_behind=tuple(left_behind),
     )

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 import google_crc32c
 
-from causeway.core.codecs import Codec
+from causeway.core.codecs import Codec, TooLarge
 from causeway.core.errors import ProtocolFault
 from causeway.core.wire import Malformed, read_varint, read_varlong
 
@@ -35,6 +35,7 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
 
 HEADER = Struct(">qiibIhiqqqhii")
 _PREFIX = Struct(">qi")
@@ -67,6 +68,23 @@ class CorruptBatch(ProtocolFault):
 
     def __reduce__(self) -> tuple[type[CorruptBatch], tuple[int, str]]:
         return type(self), (self.base_offset, self.reason)  # errors travel from Spark's workers
+
+
+class OversizedBatch(ProtocolFault):
+    """A batch that holds more than is decompressed here. Nothing says that it is corrupt."""
+
+    def __init__(self, base_offset: int, size_bytes: int, limit_bytes: int) -> None:
+        self.base_offset, self.size_bytes, self.limit_bytes = base_offset, size_bytes, limit_bytes
+        super().__init__(
+            "record batch at offset",
+            value=base_offset,
+            rule=f"its {size_bytes:,} bytes are more than {limit_bytes:,} bytes decompressed, and no more "
+            "than those are taken apart",
+            remedy="it can only be carried as it is",
+        )
+
+    def __reduce__(self) -> tuple[type[OversizedBatch], tuple[int, int, int]]:
+        return type(self), (self.base_offset, self.size_bytes, self.limit_bytes)
 
 
 class BatchHead(NamedTuple):
@@ -118,6 +136,12 @@ class BatchHead(NamedTuple):
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def begins_with_its_time(self) -> bool:
+        """Whether `base_timestamp` is the first record's. A cleaner puts there when it will take tombstones
+        away; a mirror of such a batch has lost the flag and kept that moment, later than all its records."""
+        return not self.attributes & DELETE_HORIZON_BIT and self.base_timestamp <= self.max_timestamp
 
     @property
     def has_holes(self) -> bool:
@@ -194,6 +218,13 @@ def _parse_old_head(batch: memoryview) -> BatchHead:
         base_sequence=-1,
         record_count=1,
     )
+
+
+def unreadable(head: BatchHead, fault: Malformed) -> CorruptBatch | OversizedBatch:
+    """What a fault in the payload says of its batch."""
+    if isinstance(fault, TooLarge):
+        return OversizedBatch(head.base_offset, head.size_bytes, fault.limit_bytes)
+    return CorruptBatch(head.base_offset, str(fault))
 
 
 def check_crc(batch: memoryview, head: BatchHead) -> None:

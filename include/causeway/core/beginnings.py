@@ -5,11 +5,14 @@ under other terms (another topic, another place, records that are left out or co
 compares the two logs may lead the comparison across it.
 
 Invariant: an entry is written behind the positions that it tells of, under the same fence: one that is there
-is true, and one that is missing was broken off.
+is true, and one that is missing was broken off. A takeover's is written in front of them, because it may be
+broken off in between, and nobody enters it later: its positions are committed as they are entered, or not
+at all, and a pair without a position isn't looked up here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +20,7 @@ from uuid import UUID
 
 from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
 
+_FAILBACK = re.compile(r"failback [0-9a-f]{12}")
 How = Literal["adopt", "accept-gap", "import-mm2", "reconcile", "restart-topic"]
 """The command that said it."""
 
@@ -45,6 +49,12 @@ class SetByHand:
     by: str
     because: str
     at_ms: int
+
+    @property
+    def is_of_failback(self) -> bool:
+        """The flow went on after what the flow of the other direction had brought back: nothing lies between
+        that neither of the two maps knows."""
+        return self.how == "adopt" and bool(_FAILBACK.fullmatch(self.because))
 
     @property
     def name(self) -> str:

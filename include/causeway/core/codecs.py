@@ -19,7 +19,9 @@ import cramjam
 
 from causeway.core.wire import Malformed
 
-DEFAULT_DECOMPRESSED_LIMIT_BYTES = 64 << 20
+DEFAULT_DECOMPRESSED_LIMIT_BYTES = 128 << 20
+"""More than librdkafka takes by default (100 MB), so what consumers read crosses; some three times as much
+is the memory that it takes."""
 
 _GZIP_WBITS = 31
 _GZIP_LEVEL = 4
@@ -32,6 +34,14 @@ _XERIAL_BLOCK_BYTES = 32 << 10
 _BLOCK_LENGTH = Struct(">i")
 _SNAPPY_BEST_RATIO = 22  # a 3-byte copy element yields at most 64 bytes
 _FIRST_GUESS_BYTES = 64 << 10
+
+
+class TooLarge(Malformed):
+    """The content is over the limit. Nothing is known of what lies beyond."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        super().__init__(f"decompressed size over {limit_bytes} bytes")
 
 
 class Codec(IntEnum):
@@ -69,7 +79,9 @@ def decompress(
     limit_bytes: int = DEFAULT_DECOMPRESSED_LIMIT_BYTES,
     ignores_lz4_header_checksum: bool = False,
 ) -> bytes:
-    """:raises Malformed: the bytes aren't what the codec writes, or their content is over the limit."""
+    """:raises TooLarge: their content is over the limit.
+    :raises Malformed: the bytes aren't what the codec writes.
+    """
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -84,10 +96,6 @@ def decompress(
             return _decompress_bounded(cramjam.zstd, bytes(data), limit_bytes)
 
 
-def _over(limit_bytes: int) -> Malformed:
-    return Malformed(f"decompressed size over {limit_bytes} bytes")
-
-
 def _decompress_bounded(library: Any, data: bytes, limit_bytes: int) -> bytes:
     """Into room of fixed size, eightfold more of it while it doesn't suffice, never over the limit."""
     room_bytes = min(limit_bytes, max(_FIRST_GUESS_BYTES, 4 * len(data)))
@@ -99,7 +107,7 @@ def _decompress_bounded(library: Any, data: bytes, limit_bytes: int) -> bytes:
             if "failed to write whole buffer" not in str(fault):
                 raise Malformed(f"compressed bytes don't decompress ({fault})") from fault
         if room_bytes == limit_bytes:
-            raise _over(limit_bytes)
+            raise TooLarge(limit_bytes)
         room_bytes = min(limit_bytes, 8 * room_bytes)
 
 
@@ -127,7 +135,7 @@ def _decompress_gzip_member(view: memoryview, position: int, whole: bytearray, l
         except zlib.error as fault:
             raise Malformed(f"compressed bytes don't decompress (gzip: {fault})") from fault
         if len(whole) > limit_bytes:
-            raise _over(limit_bytes)
+            raise TooLarge(limit_bytes)
         position += len(piece) - len(member.unused_data)
     return position
 
@@ -164,7 +172,7 @@ def _decompress_snappy_block(block: bytes, bytes_so_far: int, limit_bytes: int) 
         if size_bytes > _SNAPPY_BEST_RATIO * len(block):
             raise Malformed(f"a snappy block of {len(block)} bytes claims to hold {size_bytes}")
         if bytes_so_far + size_bytes > limit_bytes:
-            raise _over(limit_bytes)
+            raise TooLarge(limit_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as fault:
         raise Malformed(f"compressed bytes don't decompress ({fault})") from fault

@@ -113,6 +113,13 @@ class PartitionVerdict:
     """Target records from before the source's log start: likewise."""
     quarantined: int = 0
     """Source records that the flow put into quarantine: they aren't missed."""
+    cleaned_on_source: int = 0
+    """Target records that the cleaner of a compacted source partition has taken there."""
+    cleaned_on_target: int = 0
+    never_crossed: int = 0
+    """Source records of divergent tails: a failback left them there, and exported them."""
+    is_by_map: bool = False
+    """Compared in pairs that the offset map names, not one after the other."""
     behind: int = 0
     """Source offsets (markers included) behind the last record that the target has, or had to have."""
     set_by_hand: SetByHand | None = None
@@ -137,6 +144,9 @@ class VerifyReport:
     """Partitions of which nothing is mirrored yet."""
     notes: tuple[str, ...] = ()
     """What is odd about the selection."""
+    rests: str = ""
+    """Why the flow adds nothing, if it does so by a failover or failback; then only what it had mirrored is
+    compared."""
 
     @property
     def records_equal(self) -> int:

@@ -19,6 +19,8 @@ SECRET_KEYS = frozenset(
 )
 
 _NAMED_BY_A_TICKET = frozenset({"GSSAPI", "OAUTHBEARER"})
+_SHOWN_SERVERS = 5
+"""In messages: who reads them needs to know which cluster it is, not each of 300 nodes."""
 _CERTIFICATE_KEYS = ("ssl.keystore", "ssl.certificate")
 
 
@@ -49,5 +51,12 @@ class ClusterEndpoint:
         is_known = protocol == "PLAINTEXT" or (protocol == "SSL" and not has_certificate)
         return "User:ANONYMOUS" if is_known else None
 
+    @property
+    def shown_servers(self) -> str:
+        """For people: of many the first, and how many more there are."""
+        servers = self.bootstrap_servers.split(",")
+        more = f" and {len(servers) - _SHOWN_SERVERS} more" if len(servers) > _SHOWN_SERVERS else ""
+        return f"{','.join(servers[:_SHOWN_SERVERS])}{more}"
+
     def __str__(self) -> str:
-        return f"{self.alias} ({self.bootstrap_servers})"
+        return f"{self.alias} ({self.shown_servers})"

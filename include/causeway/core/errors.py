@@ -16,15 +16,20 @@
     │   ├── FlowFenced              a fence stands until it is lifted
     │   └── Superseded              a newer run took over while this one worked
     └── ProtocolFault            6  the two clusters said something that can't be: stop and look
+        └── NewerFormat             a newer Causeway wrote it: upgrade
 
 The number is the exit code (1 = verify found a difference, 5 = partitions are parked, 130 = interrupted).
-Each message is one line: the thing, its value, the rule, the way out. Facts are fields, so that
-`--json` can show them. Only `retriable` errors are worth an automatic second try.
+Each message is one line: the thing, its value, the rule, the way out; of a name that is longer than
+anybody reads it shows the beginning. Facts are fields, whole, so that `--json` can show them. Only
+`retriable` errors are worth an automatic second try.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+_LONGEST_PART = 400
+_LONGEST_WORD, _SHOWN_OF_A_WORD = 300, 60
 
 
 class CausewayError(Exception):
@@ -34,10 +39,9 @@ class CausewayError(Exception):
     def __init__(self, what: str, *, value: object = None, rule: str = "", remedy: str = "") -> None:
         """`what` names the field or resource; `value` is what it holds; `rule` and `remedy` end the line."""
         self.what, self.value, self.rule, self.remedy = what, value, rule, remedy
-        head = what if value is None else f"{what} = {_one_line(value)}"
-        super().__init__(
-            "; ".join(_one_line(part) for part in (f"{head}: {rule}" if rule else head, remedy) if part)
-        )
+        named = what if value is None else f"{_shortened(what)} = {_shortened(value)}"
+        head = f"{_shortened(named)}: {_shortened(rule)}" if rule else _shortened(named)
+        super().__init__("; ".join(part for part in (head, _words_cut(_one_line(remedy))) if part))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors travel from executors to the driver with all their facts."""
@@ -46,7 +50,7 @@ class CausewayError(Exception):
     def as_dict(self) -> dict[str, object]:
         return {
             "error": type(self).__name__,
-            "what": self.what,
+            "what": _one_line(self.what),
             "value": None if self.value is None else _one_line(self.value),
             "rule": self.rule,
             "remedy": self.remedy,
@@ -61,6 +65,21 @@ def _one_line(value: object) -> str:
     """Log lines stay lines, whatever a topic or a group is called."""
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _shortened(value: object) -> str:
+    text = _words_cut(_one_line(value))
+    return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]}... ({len(text):,} characters)"
+
+
+def _words_cut(text: str) -> str:
+    """No command that is written here has such a word; a name that somebody made up may be one."""
+    if len(text) <= _LONGEST_WORD:
+        return text
+    return " ".join(
+        word if len(word) <= _LONGEST_WORD else f"{word[:_SHOWN_OF_A_WORD]}... ({len(word):,} characters)"
+        for word in text.split(" ")
+    )
 
 
 class BadInput(CausewayError):
@@ -121,3 +140,7 @@ class Superseded(NotTheOwner):
 
 class ProtocolFault(CausewayError):
     """An answer that contradicts the protocol: nothing is guessed, the run stops."""
+
+
+class NewerFormat(ProtocolFault):
+    """A record of ours in a format that a newer Causeway has begun to write: this one would misread it."""

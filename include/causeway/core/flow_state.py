@@ -1,39 +1,58 @@
 """Who may run a flow: the records of `causeway-flows.internal` and what they add up to.
 
 The topic has one partition, so its records have one order. A *turn* is a record after which older
-work must stop: a run that begins, a fence, a lift. The offset of a flow's newest turn is the flow's
+work must stop: a run that begins, a fence, a lift. The offset of a flow's newest turn, plus `floor`, is its
 generation. Records are plain (no transaction): being appended is what counts, not who appended.
 
 Invariants
-    A. A fence stands until a lift that names it. A run's own record never lifts it; nor does a lift that
-       was sent for an older fence and arrives late, on a connection that its sender has long given up.
+    A. A fence stands until a lift that names it. A run's own record never lifts it, nor does the lift of
+       another fence, also not one that arrives late, on a connection that its sender has long given up.
     B. `most_lanes` never shrinks: a fence has to claim every lane that the flow ever had.
     C. Signs of life and ends of runs name the generation they belong to; they open nothing.
     D. Whoever appends a record and reads up to it has read every turn in front of it, whichever node
        answered: a leader that was deposed and doesn't know it can't show a record that it never got.
        `claimed` is appended for nothing but that.
-    E. Keys make the topic compactable without losing any of this: one per flow and kind (and lane);
-       one for each lift and adoption, or a late one would take the place of the one that counts.
-    F. What a person decided about a pair of topics (`adopted`, `forgotten`) stands above what runs say of
+    E. Keys make the topic compactable without losing any of this: one per flow and kind (and lane); one for
+       each fence and adoption, or a late one would take the place of the one that counts. So has each answer
+       of a start rule: of two for one partition the first one counts.
+    F. A record that can't be read changes nothing but `odd` (`core/odd_records.py`).
+    G. Turns are numbered from `floor` on: 0, or above all that was known when the topic had to be made again.
+    H. What a person decided about a pair of topics (`adopted`, `forgotten`) stands above what runs say of
        it (`pairs`): a run's record may arrive late, behind it, with the ids and the past of before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from causeway.core.acl_ledger import as_value, entered, key_of, parse_acl, taken_out
+from causeway.core import odd_records
+from causeway.core.acl_ledger import entered, parse_acl, taken_out
 from causeway.core.acls import Acl
 from causeway.core.beginnings import SetByHand, parse_set_by_hand
 from causeway.core.errors import ProtocolFault
-from causeway.core.flow_log import LogRecord, as_record, parse_key, parse_value_of, unreadable
+from causeway.core.fences import Fence, Fences, Lifts, fence_over, parse_fence, with_fence, without_legacy
+from causeway.core.flow_log import (
+    Key,
+    LogRecord,
+    as_record,
+    is_newer,
+    is_readable,
+    parse_key,
+    parse_value_of,
+)
 from causeway.core.gap_ledger import AcceptedGap, parse_accepted
-from causeway.core.identity import Generation
+from causeway.core.identity import Generation, Pair
+from causeway.core.known_pairs import KnownPair, after, pair_value, parse_pair
 from causeway.core.last_parked import LastParked, parse_last_parked
+from causeway.core.odd_records import Odd, OddRecord, SteppedOver, broken, newer, with_odd
 from causeway.core.settle_notes import SettleNote, with_note, without_note
+from causeway.core.start_ledger import PairKey, StartAt, parse_starts
+from causeway.core.start_ledger import key_of as start_key_of
 
+NOBODY = ""
+"""Whose foreign records are: no flow has that name."""
 _NEVER = Generation(-1)
 
 
@@ -55,38 +74,6 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
-    generation: int
-    by: str
-    because: str
-    since_ms: int
-    token: str = field(default="", compare=False)
-    """Known to who raised it and to nobody else: by it a command finds its own fence again."""
-    over: Fence | None = field(default=None, compare=False)
-    """The one that stood when it was raised: for whoever just raised this one; compaction takes it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPair:
-    """A target topic that this flow has written, with the topics' ids at that time."""
-
-    source_topic: str
-    source_topic_id: UUID
-    target_topic_id: UUID
-    partitions: int
-    adopted_at: int = -1
-    """Generation of the last adoption of one of its partitions; -1: none. What the offset map tells of
-    earlier times says nothing about where to go on."""
-    source_emptied: bool = False
-    """The source was emptied, to be filled again from the target: what this flow wrote there may go back.
-    Until the next adoption."""
-
-    @property
-    def ids(self) -> tuple[UUID, UUID]:
-        return self.source_topic_id, self.target_topic_id
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowState:
     generation: Generation = _NEVER
     """Offset of the newest turn; -1: the flow never ran."""
@@ -96,7 +83,10 @@ class FlowState:
     """Generation of the run that last said that it ended. A sign of life that comes late changes nothing."""
     parked: LastParked | None = None
     """What a run last said of partitions that stand still."""
-    fence: Fence | None = None
+    fences: Fences = field(default_factory=dict)
+    """Those that stand, by token (`core/fences.py`)."""
+    lifted: Lifts = field(default_factory=dict)
+    """Those that don't any more, likewise."""
     most_lanes: int = 0
     lanes_varied: bool = False
     """Runs had different numbers of lanes: an old worker may hold an id that no lane of today claims."""
@@ -105,6 +95,8 @@ class FlowState:
     forgotten: Mapping[tuple[UUID, UUID], str] = field(default_factory=dict)
     """Source topics of pairs that a person has ended, by ids (source, target): nothing that is said of them
     counts any more."""
+    starts: Mapping[PairKey, Mapping[int, StartAt]] = field(default_factory=dict)
+    """Where partitions begin by the start rule, by pair of topics and partition."""
     gaps: dict[str, AcceptedGap] = field(default_factory=dict)
     """By their names, in the order in which they were accepted."""
     set_by_hand: dict[str, SetByHand] = field(default_factory=dict)
@@ -115,6 +107,41 @@ class FlowState:
     """Where transactions of dead owners may have been settled."""
     acls: Mapping[Acl, int] = field(default_factory=dict)
     """Created by this flow on the target, with the place of the newest entry (`core/acl_ledger.py`)."""
+    odd: Odd = field(default_factory=dict)
+    """Records under its keys that can't be read."""
+    stepped_over: tuple[SteppedOver, ...] = ()
+    floor: int = 0
+    """What is added to the offset of a turn (`core/lost_log.py`)."""
+
+    def generation_at(self, offset: int) -> Generation:
+        """Of a turn that was appended there."""
+        return Generation(offset + self.floor)
+
+    def start_of(self, pair: Pair) -> StartAt | None:
+        return self.starts.get(start_key_of(pair), {}).get(pair.target.partition)
+
+    @property
+    def standing(self) -> tuple[Fence, ...]:
+        """All fences that stand, as they were raised."""
+        return tuple(sorted(self.fences.values(), key=lambda fence: fence.generation))
+
+    @property
+    def fence(self) -> Fence | None:
+        """The newest one that stops the flow; None: it may run."""
+        return next((fence for fence in reversed(self.standing) if fence.stops_the_flow), None)
+
+    @property
+    def resting(self) -> Fence | None:
+        """The newest fence that a failover or a failback has raised; as long as one stands the flow rests,
+        and nothing that a lane would find in it means anything."""
+        return next((f for f in reversed(self.standing) if f.stops_the_flow and f.is_of_a_run), None)
+
+    def fences_of(self, owner: str) -> tuple[Fence, ...]:
+        return tuple(fence for fence in self.standing if fence.owner == owner)
+
+    def fence_over(self, target_topic: str) -> Fence | None:
+        """As `fences.fence_over`."""
+        return fence_over(self.standing, target_topic)
 
     @property
     def running(self) -> Run | None:
@@ -134,51 +161,70 @@ class FlowState:
 
 
 def fold(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState]:
-    """The states after one more record of the log; records of other makers are refused, not skipped."""
-    kind, flow = parse_key(record)
+    """The states after one more record. What can't be read is odd: its flow's, or `NOBODY`'s."""
+    key = parse_key(record)
+    if key is None:
+        return _with_foreign(states, record)
+    before = states.get(key.flow, FlowState())
+    state = replace(before, odd=odd_records.without_key(before.odd, record.key)) if before.odd else before
     if record.value is None:
-        return _without(states, kind, flow, record)
-    value = parse_value_of(record)
-    if kind == "claimed":
-        return states  # says nothing: it was appended to be read up to
-    before = states.get(flow, FlowState())
+        state = _without(state, key)
+        return states if state is before else {**states, key.flow: state}
+    found = _read(state, key, record)
+    if isinstance(found, OddRecord):
+        return {**states, key.flow: replace(before, odd=with_odd(before.odd, found))}
+    if key.kind == "recovered" and NOBODY in states:  # it may have named a foreign one
+        nobodys = states[NOBODY]
+        states = {**states, NOBODY: replace(nobodys, odd=odd_records.without_named(nobodys.odd, key.rest))}
+    return states if found is before else {**states, key.flow: found}
+
+
+def _read(state: FlowState, key: Key, record: LogRecord) -> FlowState | OddRecord:
+    if not is_readable(key):
+        return newer(record, key) if is_newer(key) else broken(record)
     try:
-        return {**states, flow: _apply(before, kind, value, record)}
-    except (KeyError, ValueError) as cause:
-        raise unreadable(record, "value") from cause
+        value = parse_value_of(record, key.version)
+        return state if key.kind == "claimed" else _apply(state, key, value, record)
+    except (ProtocolFault, KeyError, ValueError):
+        return broken(record)
 
 
-def _without(states: dict[str, FlowState], kind: str, flow: str, record: LogRecord) -> dict[str, FlowState]:
+def _with_foreign(states: dict[str, FlowState], record: LogRecord) -> dict[str, FlowState]:
+    before = states.get(NOBODY, FlowState())
+    return {**states, NOBODY: replace(before, odd=odd_records.after_foreign(before.odd, record))}
+
+
+def _without(state: FlowState, key: Key) -> FlowState:
     """What is over; nothing else than notes of settling is ever taken away."""
-    if kind != "settling":
-        return states
-    state = states.get(flow, FlowState())
-    place = record.key.decode().split("/", 3)[-1]
-    return {**states, flow: replace(state, settling=without_note(state.settling, place))}
+    if key.kind != "settling":
+        return state
+    return replace(state, settling=without_note(state.settling, key.rest))
 
 
-def _apply(state: FlowState, kind: str, value: dict[str, object], record: LogRecord) -> FlowState:
-    match kind:
-        case "run":
-            return _with_run(state, value, Generation(record.offset))
-        case "alive" | "ended" | "clusters":
-            return _with_clusters(state, value) if kind == "clusters" else _with_sign(state, kind, value)
-        case "fence" | "lift":
-            turned = _with_fence if kind == "fence" else _with_lift
-            return turned(state, value, Generation(record.offset))
+def _apply(state: FlowState, key: Key, value: dict[str, object], record: LogRecord) -> FlowState:
+    match kind := key.kind:
+        case "run" | "fence" | "lift":
+            turned = {"run": _with_run, "fence": _with_fence, "lift": _with_legacy_lift}[kind]
+            return turned(state, key, value, state.generation_at(record.offset))
+        case "alive" | "ended":
+            return _with_sign(state, kind, value)
         case "pairs" | "adopted" | "forgotten":
-            return _with_pair(state, str(value["target_topic"]), _pair(value), kind)
-        case "gap" | "set" | "parked" | "settling":
+            return _with_pair(state, str(value["target_topic"]), value, kind)
+        case "gap" | "set" | "parked" | "settling" | "starts":
             return _with_ledger(state, kind, value)
-        case "acl" | "acl_gone":
-            return _with_acl(state, kind, value, record.offset)
+        case "clusters" | "floor" | "recovered":
+            return (_with_clusters if kind == "clusters" else _with_recovery)(state, key, value)
         case _:
-            raise ProtocolFault(
-                f"record {record.offset} of the flows topic",
-                value=kind,
-                rule="is of a kind that this version doesn't know",
-                remedy="run the newest version of Causeway that works on this cluster",
-            )
+            return _with_acl(state, kind, value, record.offset)
+
+
+def _with_recovery(state: FlowState, key: Key, value: dict[str, object]) -> FlowState:
+    if key.kind == "floor":
+        return replace(state, floor=max(state.floor, _int(value["floor"])))
+    said = odd_records.parse_stepped_over(key.rest, value)
+    return replace(
+        state, odd=odd_records.without_named(state.odd, said.record), stepped_over=(*state.stepped_over, said)
+    )
 
 
 def _with_sign(state: FlowState, kind: str, value: dict[str, object]) -> FlowState:
@@ -188,7 +234,7 @@ def _with_sign(state: FlowState, kind: str, value: dict[str, object]) -> FlowSta
     return replace(state, alive=Alive(generation, _int(value["at_ms"])))
 
 
-def _with_run(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
+def _with_run(state: FlowState, _: Key, value: dict[str, object], generation: Generation) -> FlowState:
     run = Run(
         generation=generation,
         holder=str(value["holder"]),
@@ -205,23 +251,26 @@ def _with_run(state: FlowState, value: dict[str, object], generation: Generation
     )
 
 
-def _with_fence(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
-    fence = Fence(
-        generation=generation,
-        by=str(value["by"]),
-        because=str(value["because"]),
-        since_ms=_int(value["at_ms"]),
-        token=str(value.get("token", "")),
-        over=replace(state.fence, over=None) if state.fence else None,
-    )
+def _with_fence(state: FlowState, key: Key, value: dict[str, object], generation: Generation) -> FlowState:
+    said, token = parse_fence(key.version, key.rest, value, generation), key.rest
+    fences, lifted = dict(state.fences), dict(state.lifted)
+    if isinstance(said, Fence):
+        fences = with_fence(fences, said)
+        lifted.pop(token, None)
+    else:
+        fences.pop(token, None)
+        lifted[token] = said
     lanes = max(state.most_lanes, _int(value["most_lanes"]))
-    return replace(state, generation=generation, fence=fence, most_lanes=lanes)
+    return replace(state, generation=generation, fences=fences, lifted=lifted, most_lanes=lanes)
 
 
-def _with_lift(state: FlowState, value: dict[str, object], generation: Generation) -> FlowState:
-    if state.fence is None or state.fence.generation != _int(value["lifts"]):
+def _with_legacy_lift(
+    state: FlowState, _: Key, value: dict[str, object], generation: Generation
+) -> FlowState:
+    kept = without_legacy(state.fences, _int(value["lifts"]))
+    if kept is None:
         return state  # the fence that it names doesn't stand any more
-    return replace(state, generation=generation, fence=None)
+    return replace(state, generation=generation, fences=kept)
 
 
 def _with_acl(state: FlowState, kind: str, value: dict[str, object], offset: int) -> FlowState:
@@ -231,26 +280,29 @@ def _with_acl(state: FlowState, kind: str, value: dict[str, object], offset: int
     return replace(state, acls=taken_out(state.acls, acl, _int(value["entry"])))
 
 
-def _with_clusters(state: FlowState, value: dict[str, object]) -> FlowState:
+def _with_clusters(state: FlowState, _: Key, value: dict[str, object]) -> FlowState:
     return replace(state, source_cluster_id=str(value["source"]), target_cluster_id=str(value["target"]))
 
 
-def _with_pair(state: FlowState, target_topic: str, pair: KnownPair, kind: str) -> FlowState:
-    """Invariant F. An adoption that comes late changes nothing either."""
+def _with_starts(state: FlowState, value: dict[str, object]) -> FlowState:
+    key, starts = parse_starts(value)
+    if key[1:] in state.forgotten:
+        return state
+    return replace(state, starts={**state.starts, key: {**starts, **state.starts.get(key, {})}})
+
+
+def _with_pair(state: FlowState, target_topic: str, value: dict[str, object], kind: str) -> FlowState:
+    """Invariant H. An adoption that comes late changes nothing either."""
     before, by_hand = state.pairs.get(target_topic), kind == "adopted"
+    pair = parse_pair(value, is_adoption=by_hand)
     if kind == "forgotten":
         kept = {topic: known for topic, known in state.pairs.items() if known.ids != pair.ids}
-        return replace(state, pairs=kept, forgotten={**state.forgotten, pair.ids: pair.source_topic})
+        starts = {key: places for key, places in state.starts.items() if key[1:] != pair.ids}
+        forgotten = {**state.forgotten, pair.ids: pair.source_topic}
+        return replace(state, pairs=kept, starts=starts, forgotten=forgotten)
     if not by_hand and pair.ids in state.forgotten:
         return state
-    if before is not None and before.adopted_at >= 0:
-        if pair.adopted_at < before.adopted_at if by_hand else pair.ids != before.ids:
-            return state
-        pair = replace(
-            pair,
-            adopted_at=max(pair.adopted_at, before.adopted_at),
-            source_emptied=pair.source_emptied if by_hand else before.source_emptied,
-        )
+    pair = pair if before is None else after(before, pair, is_adoption=by_hand)
     return replace(state, pairs={**state.pairs, target_topic: pair})
 
 
@@ -260,21 +312,12 @@ def _with_ledger(state: FlowState, kind: str, value: dict[str, object]) -> FlowS
         return replace(state, gaps={**state.gaps, accepted.name: accepted})
     if kind == "settling":
         return replace(state, settling=with_note(state.settling, value))
+    if kind == "starts":
+        return _with_starts(state, value)
     if kind == "parked":
         return replace(state, parked=parse_last_parked(value))
     entry = parse_set_by_hand(value)
     return replace(state, set_by_hand={**state.set_by_hand, entry.name: entry})
-
-
-def _pair(value: dict[str, object]) -> KnownPair:
-    return KnownPair(
-        source_topic=str(value["source_topic"]),
-        source_topic_id=UUID(str(value["source_id"])),
-        target_topic_id=UUID(str(value["target_id"])),
-        partitions=_int(value["partitions"]),
-        adopted_at=_int(value.get("adopted_at", -1)),
-        source_emptied=bool(value.get("source_emptied", False)),
-    )
 
 
 def _varies(before: FlowState, lanes: int) -> bool:
@@ -305,34 +348,24 @@ def parked_record(flow: str, parked: LastParked) -> tuple[bytes, bytes]:
     return as_record("parked", flow, parked.as_dict())
 
 
-def fence_record(
-    flow: str, *, by: str, because: str, most_lanes: int, at_ms: int, token: str = ""
-) -> tuple[bytes, bytes]:
-    value: dict[str, object] = {"by": by, "because": because, "most_lanes": most_lanes, "at_ms": at_ms}
-    return as_record("fence", flow, {**value, "token": token} if token else value)
-
-
-def lift_record(flow: str, *, lifts: int, by: str, because: str, at_ms: int) -> tuple[bytes, bytes]:
-    """`lifts` is the generation of the only fence that it lifts."""
-    key, body = as_record("lift", flow, {"lifts": lifts, "by": by, "because": because, "at_ms": at_ms})
-    return key + f"/{lifts}".encode(), body
-
-
 def pair_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
     """A run's word, in front of the first record."""
-    key, body = as_record("pairs", flow, _pair_value(target_topic, pair))
+    key, body = as_record("pairs", flow, pair_value(target_topic, pair))
     return key + b"/" + target_topic.encode(), body
 
 
-def adopted_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
-    """A person's word: this pair, and where it goes on, since `pair.adopted_at`."""
-    key, body = as_record("adopted", flow, _pair_value(target_topic, pair))
+def adopted_record(
+    flow: str, target_topic: str, pair: KnownPair, partitions: Iterable[int]
+) -> tuple[bytes, bytes]:
+    """A person's word: these partitions of the pair go on where they were set at `pair.adopted_at`."""
+    value = {**pair_value(target_topic, pair), "adopted": sorted(partitions)}
+    key, body = as_record("adopted", flow, value)
     return key + f"/{target_topic}/{pair.adopted_at}".encode(), body
 
 
 def forgotten_record(flow: str, target_topic: str, pair: KnownPair) -> tuple[bytes, bytes]:
     """A person's word: this pair is over; what comes under its names begins anew."""
-    key, body = as_record("forgotten", flow, _pair_value(target_topic, pair))
+    key, body = as_record("forgotten", flow, pair_value(target_topic, pair))
     return key + f"/{target_topic}/{pair.source_topic_id.hex}/{pair.target_topic_id.hex}".encode(), body
 
 
@@ -346,36 +379,12 @@ def set_record(flow: str, entry: SetByHand) -> tuple[bytes, bytes]:
     return key + f"/{entry.name}".encode(), body
 
 
-def _pair_value(target_topic: str, pair: KnownPair) -> dict[str, object]:
-    said: dict[str, object] = {
-        "target_topic": target_topic,
-        "source_topic": pair.source_topic,
-        "source_id": str(pair.source_topic_id),
-        "target_id": str(pair.target_topic_id),
-        "partitions": pair.partitions,
-        "adopted_at": pair.adopted_at,
-    }
-    return {**said, "source_emptied": True} if pair.source_emptied else said
-
-
 def clusters_record(flow: str, *, source: str, target: str) -> tuple[bytes, bytes]:
     return as_record("clusters", flow, {"source": source, "target": target})
 
 
-def acl_record(flow: str, acl: Acl) -> tuple[bytes, bytes]:
-    """The flow is about to create it."""
-    key, body = as_record("acl", flow, as_value(acl))
-    return key + f"/{key_of(acl)}".encode(), body
-
-
-def acl_gone_record(flow: str, acl: Acl, *, entry: int) -> tuple[bytes, bytes]:
-    """That entry of it is over; a newer one isn't, and keeps its key."""
-    key, body = as_record("acl_gone", flow, {**as_value(acl), "entry": entry})
-    return key + f"/{entry}".encode(), body
-
-
 def claimed_record(flow: str, *, lane: int | str, generation: int) -> tuple[bytes, bytes]:
-    """A lane was claimed by a worker of that generation."""
+    """A lane was claimed by a worker of that generation, or by a command with a fence of that one."""
     key, body = as_record("claimed", flow, {"generation": generation})
     return key + f"/{lane}".encode(), body
 

@@ -5,7 +5,10 @@ Two kinds. *Uncopied*: retention or DeleteRecords passed the position; the recor
 mirror keeps what it was told before.
 
 Holes that a log may have (compaction, markers, aborted data) are no gaps: positions move over them, and the
-start of a log moves only when a log's beginning is deleted.
+start of a log moves only when a log's beginning is deleted. Once they are deleted, nothing tells them from
+records: a position that was rebuilt from the map lies at its last record, before that one's marker, and if
+retention empties the source then, the marker alone is a gap. So a gap speaks of offsets, and is never passed
+in silence.
 
 Invariant: a gap is a pure function of position, log start and what the source says of the position's epoch,
 so a person who repeats it and the command that checks it mean the same offsets.
@@ -75,7 +78,9 @@ def gap_parked(flow: str, gap: Gap, seen: str) -> Parked:
     if gap.kind is GapKind.UNCOPIED:
         return Parked(
             ParkReason.SOURCE_GAP,
-            f"offsets {gap.first} to {gap.end - 1} of {gap.source} are gone and were never copied: {seen}",
+            f"offsets {gap.first} to {gap.end - 1} of {gap.source} are gone and were never copied: {seen}; "
+            "whether they held records, or only markers (each transaction leaves one), nothing tells any "
+            "more",
             f"{accept} does without them and goes on at {gap.goes_on_at}",
         )
     return Parked(

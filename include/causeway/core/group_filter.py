@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from causeway.core.pattern import compiled
+from causeway.core.pattern_list import PatternList
 from causeway.core.topic_filter import DEFAULT_GROUPS_EXCLUDE
 
 OWN_GROUPS = "causeway."
@@ -37,7 +39,7 @@ class FlowGroups:
         """Empty: it isn't."""
         if group.startswith(OWN_GROUPS):
             return "Causeway's own"
-        if not _any(self.include, group):
+        if not _list_of(self.include).matches(group):
             return "groups doesn't have it"
         pattern = next((each for each in self.exclude if compiled(each).matches(group)), None)
         return "" if pattern is None else f"groups.exclude has {pattern}"
@@ -53,5 +55,6 @@ class FlowGroups:
         return not (self.emit_checkpoints or self.emit_offset_syncs or self.sync_offsets)
 
 
-def _any(patterns: tuple[str, ...], group: str) -> bool:
-    return any(compiled(pattern).matches(group) for pattern in patterns)
+@lru_cache(maxsize=64)
+def _list_of(patterns: tuple[str, ...]) -> PatternList:
+    return PatternList(patterns)

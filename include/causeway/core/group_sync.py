@@ -10,6 +10,8 @@ Reads are old by the time they are judged, so a verdict leans to the side where 
        again, past records that the group hasn't read.
     D. A group that is active on the target, or has committed there by itself, is left alone: it may have been
        failed over, and its own progress is the only one that counts. So is one that a failover has placed.
+       What it held there when it went home again is over: that, and nothing else, is replaced; but not while
+       nobody can say whether it was taken back, and never by an offset in front of it.
 """
 
 from __future__ import annotations
@@ -59,6 +61,10 @@ class Committed:
     metadata: str = ""
 
 
+Offsets = dict[TopicPartition, Committed]
+"""Of one group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
     """The target offset of the first mirrored record that is still to be read, or the mirror's end."""
@@ -103,6 +109,15 @@ class GroupPlace:
     """On the target."""
     last_checkpoint: Committed | None
     """What the last checkpoint told of this group on the target, whoever wrote it."""
+    left: Committed | None = None
+    """What it held on the target when it went home from there the last time."""
+    left_unsure: str = ""
+    """Why it isn't known whether that homecoming was rolled back; empty: it wasn't."""
+
+    @property
+    def stands_as_it_left(self) -> bool:
+        """Nobody has committed for it there since it went home."""
+        return self.there is not None and self.there == self.left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +135,11 @@ class Verdict:
     """What to commit on the target now."""
     is_ahead: bool = False
     """Its place is the mirror's end, as far as it was seen; what the map gives is exact."""
+    synced_ms: int | None = None
+    """When this flow last committed what the target holds there; None: it didn't, or somebody came later."""
     why: str = ""
+    stands_as_it_left: bool = False
+    """On the target nothing has replaced yet what it held when it went home."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +151,15 @@ class SyncRules:
 
 
 def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
+    there = place.there
+    stamp = None if there is None else stamp_beside(there.offset, there.metadata)
+    verdict = _judged(place, rules, stamp)
+    if stamp is None or stamp.flow != rules.flow:
+        return verdict
+    return replace(verdict, synced_ms=stamp.time_ms)
+
+
+def _judged(place: GroupPlace, rules: SyncRules, stamp: Stamp | None) -> Verdict:
     translation = place.translation
     if isinstance(translation, Untranslated):
         return _verdict(place, translation.why, translation.facts)
@@ -140,9 +168,9 @@ def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
         return _verdict(place, _outcome(translation, Outcome.TRANSLATED), _facts(translation), at)
     if place.is_active:
         return _verdict(place, Outcome.ACTIVE, "a consumer of this group is at work there", at)
-    if place.there is None:
-        return _commit(place, rules, at)
-    stamp = stamp_beside(place.there.offset, place.there.metadata)
+    is_ours = stamp is not None and stamp.flow == rules.flow
+    if place.there is None or (place.stands_as_it_left and not is_ours):
+        return _judge_left(place, rules, at)
     if stamp is None and place.last_checkpoint != place.there:
         # What MirrorMaker 2 had committed says what the last checkpoint said; so does the commit of a
         # consumer that has read nothing since it began there.
@@ -151,6 +179,24 @@ def judge_place(place: GroupPlace, rules: SyncRules) -> Verdict:
         )
         return _verdict(place, Outcome.MOVED_ON, why, at)
     return _judge_ours(place, translation, rules, at, stamp)
+
+
+def _judge_left(place: GroupPlace, rules: SyncRules, at: TargetOffset) -> Verdict:
+    """Its episode is over, unless the homecoming was rolled back; a rollback puts the source's offsets back
+    before it says so. Or there never was one."""
+    if place.there is None:
+        return _commit(place, rules, at)
+    before, way_out = place.there.offset, "delete it there if the mirror's word should count"
+    if place.left_unsure:
+        why = (
+            f"offset {before} there is from when it came home, and whether that was rolled back isn't known: "
+            f"{place.left_unsure}; {way_out}"
+        )
+        return _verdict(place, Outcome.REFUSED, why, at)
+    if at < before <= place.range.log_end:
+        why = f"offset {before} there is from when it came home, and lies ahead of its place, {at}; {way_out}"
+        return _verdict(place, Outcome.WENT_BACK, why, at)
+    return _commit(place, rules, at)
 
 
 def _judge_ours(
@@ -219,6 +265,12 @@ def _within(at: TargetOffset, held: TargetRange) -> TargetOffset:
     return TargetOffset(max(min(at, held.end), held.log_start))
 
 
+def is_mirrors_word(flow: str, held: Committed, checkpoint: int | None) -> bool:
+    """Committed by a mirror, not by the group: by its stamp, or because it says what the checkpoint says."""
+    stamp = stamp_beside(held.offset, held.metadata)
+    return stamp.flow == flow if stamp is not None else held.offset == checkpoint
+
+
 def refused(verdict: Verdict, why: str) -> Verdict:
     """The same after the target didn't take the commit."""
     return replace(verdict, outcome=Outcome.REFUSED, commit=None, why=why)
@@ -242,4 +294,5 @@ def _verdict(
         commit=commit,
         is_ahead=isinstance(place.translation, Translated) and place.translation.ahead_by > 0,
         why=why,
+        stands_as_it_left=place.stands_as_it_left,
     )

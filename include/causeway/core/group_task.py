@@ -8,7 +8,7 @@ twice, and nothing that grows with groups times partitions passes through the dr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from causeway.core.group_filter import FlowGroups
@@ -34,8 +34,6 @@ class GroupTask:
     active: frozenset[str]
     """Those with members on the target."""
     pairs: tuple[Pair, ...]
-    adopted_at: tuple[tuple[str, int], ...] = ()
-    """Generation of the last adoption, by target topic; of those that were."""
     unfit: tuple[tuple[TopicPartition, Outcome, str], ...] = ()
     """Source partitions of which is known already that nothing can be said, and why."""
     is_whole: bool = True
@@ -50,6 +48,10 @@ class GroupTaskResult:
     """By group; of groups that have committed something."""
     rows: tuple[Verdict, ...] = ()
     """Not all of them, if they are more than the task may tell: then those first that aren't well."""
+    due: dict[str, Counter[Outcome]] = field(default_factory=dict)
+    """Of `counts`: places with an offset to commit. Of a task that writes, those that it has committed."""
+    synced_ms: dict[str, int] = field(default_factory=dict)
+    """By group: the newest commit of this flow that the target holds."""
     refused: dict[str, str] = field(default_factory=dict)
     """Groups that couldn't be asked, and the broker's reason."""
     checkpoints: int = 0
@@ -89,17 +91,45 @@ def told(
     return counts, tuple((others + well)[:most_rows])
 
 
+def due(verdicts: Iterable[Verdict]) -> dict[str, Counter[Outcome]]:
+    """By group: how many have an offset to commit."""
+    found: dict[str, Counter[Outcome]] = {}
+    for verdict in verdicts:
+        if verdict.commit is not None:
+            found.setdefault(verdict.group, Counter())[verdict.outcome] += 1
+    return found
+
+
+def last_synced(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    newest: dict[str, int] = {}
+    for verdict in verdicts:
+        if verdict.synced_ms is not None:
+            newest[verdict.group] = max(verdict.synced_ms, newest.get(verdict.group, 0))
+    return newest
+
+
 def together(results: Sequence[GroupTaskResult]) -> GroupTaskResult:
     """What all tasks did."""
-    counts: dict[str, Counter[Outcome]] = {}
+    newest: dict[str, int] = {}
     for result in results:
-        for group, mine in result.counts.items():
-            counts.setdefault(group, Counter()).update(mine)
+        for group, at_ms in result.synced_ms.items():
+            newest[group] = max(at_ms, newest.get(group, 0))
     return GroupTaskResult(
-        counts=counts,
+        counts=_sums(result.counts for result in results),
+        due=_sums(result.due for result in results),
+        synced_ms=newest,
         rows=tuple(row for result in results for row in result.rows),
         refused={group: why for result in results for group, why in result.refused.items()},
         checkpoints=sum(result.checkpoints for result in results),
         offset_syncs=sum(result.offset_syncs for result in results),
         commits=sum(result.commits for result in results),
     )
+
+
+def _sums(shares: Iterable[Mapping[str, Counter[Outcome]]]) -> dict[str, Counter[Outcome]]:
+    """By group."""
+    sums: dict[str, Counter[Outcome]] = {}
+    for share in shares:
+        for group, mine in share.items():
+            sums.setdefault(group, Counter()).update(mine)
+    return sums

@@ -32,3 +32,7 @@ class Pair:
     target: TopicPartition
     source_topic_id: UUID
     target_topic_id: UUID
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.source_topic_id, self.target_topic_id

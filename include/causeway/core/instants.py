@@ -15,3 +15,19 @@ def rfc3339_ms(time_ms: int) -> str:
     rest = time_ms % 1000
     second = rfc3339(time_ms)
     return f"{second[:-1]}.{rest:03}Z" if rest else second
+
+
+def how_long_ago(then_ms: int, now_ms: int) -> str:
+    """`5 h 2 min ago`: in the two largest units that count. A clock that is ahead is said, not hidden."""
+    seconds = (now_ms - then_ms) // 1000
+    if seconds < 0:
+        return f"{_spelled(-seconds)} ahead of this clock"
+    return f"{_spelled(seconds)} ago"
+
+
+def _spelled(seconds: int) -> str:
+    for unit, length, smaller, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60)):
+        if seconds >= length:
+            rest = seconds % length // part
+            return f"{seconds // length} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{seconds // 60} min" if seconds >= 60 else f"{seconds} s"

@@ -3,6 +3,8 @@
 The table is Kafka 4.3.1's own (`org.apache.kafka.common.protocol.Errors`; retriable there means that the
 exception is a `RetriableException`). A code that isn't in it is still a fact: it gets a name that shows its
 number and is never taken for retriable. What a code means to a lane (fence, doubt, park) is not decided here.
+
+One code is ours: `NODE_UNREACHABLE` is what no broker said.
 """
 
 from __future__ import annotations
@@ -190,8 +192,14 @@ _RETRIABLE = frozenset(
 )
 
 
+NODE_UNREACHABLE = -1_000
+"""Of a partition whose leader didn't answer, while other nodes of the cluster did. Nothing is known of it."""
+
+
 def error_name(code: int) -> str:
     """`TOPIC_AUTHORIZATION_FAILED` for 29; `UNKNOWN_ERROR_CODE_999` for what this table doesn't know."""
+    if code == NODE_UNREACHABLE:
+        return "NODE_UNREACHABLE"
     try:
         return KafkaErrorCode(code).name
     except ValueError:
@@ -199,4 +207,4 @@ def error_name(code: int) -> str:
 
 
 def is_retriable(code: int) -> bool:
-    return code in _RETRIABLE
+    return code in _RETRIABLE or code == NODE_UNREACHABLE

@@ -6,28 +6,33 @@ about; are both logs still the ones; what lies on the target behind the last mir
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from causeway.core.batches import BatchHead, OversizedBatch
 from causeway.core.gaps import gap_parked, unknown_turn, unsaid_gap
-from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode
 from causeway.core.lane_task import Assignment, Parked, ParkReason
-from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.map_entries import MapOf, MapTransaction
+from causeway.core.offset_map import Run, first_of_transaction, runs_of_topics
 from causeway.core.ports import EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.remedies import adopt_command, adopt_remedy, reconcile_remedy, restart_remedy
 from causeway.core.rights import Operation, Side, grant_command
+from causeway.core.standing import Kept, where_it_was_left
+from causeway.core.start_ledger import StartAt
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """No position and, as far as known, no history: begin by the flow's start rule."""
+    """No position and, as far as known, no history: begin where the start rule said."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostPosition:
-    """No position although the flow has written this partition: the map must say where it stood."""
+    """No position although the flow has begun with this partition: map or ledger must say where it stands."""
 
 
 def judge_position(
@@ -44,7 +49,9 @@ def judge_position(
     if found is None and assignment.known:
         return LostPosition()
     if found is None:
-        return not_adopted(flow, assignment) if assignment.opposite else Fresh()
+        if assignment.opposite is not None:
+            return not_adopted(flow, assignment)
+        return Fresh() if assignment.start is not None else LostPosition()
     return _judge_ids(flow, assignment, found) or leads_back(flow, assignment, found.source_next) or found
 
 
@@ -141,7 +148,7 @@ def kept_to(runs: list[Run], assignment: Assignment, position: Position, end: Ep
     one may have ended earlier than the log's own share of it (two unclean elections)."""
     if end.epoch >= position.source_epoch or end.end < 0:
         return end.end
-    ours = _of_these_topics(runs, assignment)
+    ours = runs_of_topics(runs, assignment.pair.ids)
     elder = [run for run in ours if 0 <= run.source_epoch <= end.epoch]
     if elder:
         return min(end.end, int(elder[-1].source_next))
@@ -178,7 +185,7 @@ def source_next_at(
     None: the map doesn't tell. What it knows doesn't reach `target_next`, up to which the position says
     that records were mirrored: it lost its end too, or a person adopted that position.
     """
-    ours = _of_these_topics(runs, assignment)
+    ours = runs_of_topics(runs, assignment.pair.ids)
     if not ours or ours[-1].target_next < target_next:
         return None
     for run in ours:
@@ -193,15 +200,16 @@ def source_next_at(
 
 def run_in_front_of(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
     """By the map: the last run that begins in front of `target_next`."""
-    ours = [run for run in _of_these_topics(runs, assignment) if run.target_first < target_next]
+    ours = [run for run in runs_of_topics(runs, assignment.pair.ids) if run.target_first < target_next]
     return ours[-1] if ours else None
 
 
-def run_up_to(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
-    """By the map: the run that holds the record in front of `target_next`."""
-    for run in _of_these_topics(runs, assignment):
+def transaction_up_to(runs: list[Run], assignment: Assignment, target_next: int) -> Run | None:
+    """By the map: the first run of the transaction that holds the record in front of `target_next`."""
+    ours = runs_of_topics(runs, assignment.pair.ids)
+    for run in ours:
         if run.target_first < target_next <= run.target_next:
-            return run
+            return first_of_transaction(ours, run)
     return None
 
 
@@ -231,6 +239,19 @@ def open_data_was_committed(
     return run is not None and run.target_first >= last_stable
 
 
+def was_committed(
+    written: MapTransaction, positions: Mapping[TopicPartition, Position | ForeignPosition | None]
+) -> bool:
+    """Whether the positions say that the transaction that wrote this into the map was committed: they were
+    committed with it."""
+    return any(is_covered(run, positions.get(run.target)) for run in written.runs) or any(
+        isinstance(position := positions.get(target), Position)
+        and position.ids == place.ids
+        and (position.generation, position.time_ms) >= (place.generation, place.time_ms)
+        for target, place in written.places
+    )
+
+
 def is_covered(run: Run, position: Position | ForeignPosition | None) -> bool:
     """Whether the position says that the run's records are mirrored."""
     return (
@@ -238,45 +259,6 @@ def is_covered(run: Run, position: Position | ForeignPosition | None) -> bool:
         and position.target_topic_id == run.target_topic_id
         and position.target_next >= run.target_next
         and position.source_next >= run.source_next
-    )
-
-
-def last_run(runs: list[Run], assignment: Assignment) -> Run | None:
-    """By the map: the run that was mirrored last; None: the map can't tell where to go on.
-
-    An adoption sets a position without data. What was mirrored before it may lie far from there.
-    """
-    ours = _of_these_topics(runs, assignment)
-    return ours[-1] if ours and ours[-1].generation > assignment.adopted_at else None
-
-
-def position_of(run: Run) -> Position:
-    """As it was when the run was committed, as far as the map tells."""
-    return Position(
-        source_next=run.source_next,
-        target_next=run.target_next,
-        source_topic_id=run.source_topic_id,
-        target_topic_id=run.target_topic_id,
-        source_epoch=run.source_epoch,
-        target_epoch=run.target_epoch,
-        generation=run.generation,
-        producer_id=-1,
-        time_ms=0,
-    )
-
-
-def may_begin_anew(assignment: Assignment, target_end: int) -> bool:
-    """Without position and map: whether nothing was ever written there, for nobody has adopted the topic."""
-    return target_end == 0 and assignment.adopted_at < 0 and assignment.opposite is None
-
-
-def _of_these_topics(runs: list[Run], assignment: Assignment) -> list[Run]:
-    """By target offset; what a lost tail held and was written again since says nothing any more."""
-    pair = assignment.pair
-    return runs_that_hold(
-        run
-        for run in runs
-        if run.target_topic_id == pair.target_topic_id and run.source_topic_id == pair.source_topic_id
     )
 
 
@@ -299,14 +281,89 @@ def tail_unproved(flow: str, assignment: Assignment, target_next: int, cause: st
     )
 
 
+def found_again(
+    flow: str, assignment: Assignment, known: MapOf, target_end: int
+) -> Position | Fresh | Parked:
+    """Where a partition stands that has lost its position; parked, if that is unknown.
+
+    It begins only in a log that nobody has written to since the start rule was asked.
+    """
+    left = where_it_was_left(
+        assignment.pair,
+        Kept(
+            runs=known.runs,
+            place=known.place,
+            set_by_hand=assignment.set_by_hand,
+            adopted_at=assignment.adopted_at,
+        ),
+    )
+    if left is not None:  # committed again, whenever it was written
+        return leads_back(flow, assignment, left.source_next) or replace(left, time_ms=0)
+    start = assignment.start
+    if start is None or start.generation < assignment.adopted_at or assignment.opposite is not None:
+        return position_lost(flow, assignment)
+    return Fresh() if start.target_end == target_end else written_since(flow, assignment, start, target_end)
+
+
+def shown_again(flow: str, assignment: Assignment, offset: int) -> Parked:
+    """Two unclean elections: the first lost a marker, so records were aborted and copied again; the second
+    lost the abort and the copies."""
+    return tail_unproved(
+        flow,
+        assignment,
+        offset,
+        "they had been aborted and copied again, and an unclean election of the target has brought them back",
+    )
+
+
 def position_lost(flow: str, assignment: Assignment) -> Parked:
     pair = assignment.pair
     if assignment.opposite is not None:
         return not_adopted(flow, assignment)
     return Parked(
         ParkReason.POSITION_LOST,
-        f"group causeway.{flow} has no offset for {pair.target} and the offset map knows nothing of it, "
-        "though the flow has written it before",
+        f"group causeway.{flow} has no offset for {pair.target}, and neither the offset map nor the flow's "
+        "state knows where it stood, though the flow has begun with it before",
+        reconcile_remedy(flow, pair.source),
+    )
+
+
+_CURED_BY_SETTING = {
+    "codec": "set compression.type of {topic} on the target to producer",
+    "split": "raise max.message.bytes of {topic} on the target",
+}
+"""Why a batch is taken apart, and what makes that needless."""
+
+
+def oversized(
+    flow: str, pair: Pair, head: BatchHead, reasons: Sequence[str], found: OversizedBatch
+) -> Parked:
+    """It can't cross as it is for these reasons, and holds more than is taken apart; that isn't damage."""
+    why = " and ".join(reasons) or "the target broke down over it"
+    settings = [_CURED_BY_SETTING[reason] for reason in reasons if reason in _CURED_BY_SETTING]
+    if reasons and len(settings) == len(reasons):
+        remedy = "; ".join(settings).format(topic=pair.target.topic) + ": then it crosses as it is"
+    else:
+        remedy = (
+            f"write its records again in smaller batches, if they are wanted; then "
+            f"{adopt_command(flow, pair.source, head.next_offset)} goes on after this one"
+        )
+    return Parked(
+        ParkReason.SOURCE_OVERSIZED,
+        f"the batch at {pair.source} offset {head.base_offset} has to be taken apart ({why}), and its "
+        f"{found.size_bytes:,} bytes are more than {found.limit_bytes:,} bytes decompressed, the most that a "
+        "worker makes room for",
+        remedy,
+    )
+
+
+def written_since(flow: str, assignment: Assignment, start: StartAt, target_end: int) -> Parked:
+    """By somebody else, as far as is known: what this flow writes is in its map."""
+    pair = assignment.pair
+    return Parked(
+        ParkReason.POSITION_LOST,
+        f"{pair.target} ended at {start.target_end} when flow {flow} wrote down where to begin, and ends at "
+        f"{target_end}; group causeway.{flow} and the offset map know nothing of what was written since",
         reconcile_remedy(flow, pair.source),
     )
 

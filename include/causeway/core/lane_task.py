@@ -13,14 +13,7 @@ from causeway.core.flow import CopyLimits, RefusedPolicy
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.position import Position
 from causeway.core.producer import ProducerEpoch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartAt:
-    """Where a partition begins that has neither position nor history, resolved when the run was planned."""
-
-    offset: SourceOffset
-    epoch: int
+from causeway.core.start_ledger import StartAt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +33,13 @@ class Assignment:
     end: SourceOffset
     """The source's last stable offset when the round was planned."""
     start: StartAt | None
-    """None: the source's log start (`start: earliest`)."""
+    """Where it begins if it has no history, as the flow's state has it; None: nowhere by itself."""
     known: bool
     """Whether an earlier run of this flow has already written this pair of topics."""
     adopted_at: int = -1
-    """Generation of the last adoption in this pair of topics; -1: none."""
+    """Generation of this partition's last adoption; -1: none."""
+    set_by_hand: Position | None = None
+    """What a person set last, by the flow's state, where there is no committed position."""
     demands: Demands = field(default_factory=Demands)
     """What the target asks of the batches."""
     opposite: Opposite | None = None
@@ -82,6 +77,18 @@ class LastOwner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCommit:
+    """A broker's word against map, positions or the end of a transaction: its data lies there for nothing."""
+
+    why: str
+    code: int
+    map_topic: str = ""
+    """Set if it was the map that didn't take its part."""
+    map_bytes: int = 0
+    """So large was that part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTask:
     flow: str
     group: str
@@ -99,6 +106,10 @@ class LaneTask:
     on_refused: RefusedPolicy = RefusedPolicy.PARK
     quarantine: Quarantine | None = None
     """Set exactly if `on_refused` is quarantine."""
+    put_off: frozenset[TopicPartition] = frozenset()
+    """Target partitions of the flow that this round leaves alone, for a reason that passes."""
+    refused_commit: RefusedCommit | None = None
+    """Time and again: no data is appended before as much has been committed without any."""
 
 
 class ParkReason(StrEnum):
@@ -110,15 +121,19 @@ class ParkReason(StrEnum):
     SOURCE_DELETED = "source topic deleted"
     SOURCE_RECREATED = "source topic recreated"
     SOURCE_TRUNCATED = "source log truncated"
-    SOURCE_GAP = "records gone from the source before they were copied"
+    SOURCE_GAP = "offsets gone from the source before they were copied"
     SOURCE_CORRUPT = "corrupt batch on the source"
+    SOURCE_OVERSIZED = "batch on the source too large to be taken apart"
     TARGET_RECREATED = "target topic deleted or recreated"
     TARGET_TAIL_UNPROVED = "the target's last records can't be proved equal to the source's"
     TARGET_TAIL_UNMAPPED = "target lost its tail and the map doesn't reach there"
     OTHER_FLOW = "another flow's mirror"
     NOT_ADOPTED = "not adopted, and another flow leads the other way"
     REFUSED = "batch refused by the target"
+    COMMIT_REFUSED = "commit refused by the target"
     NOT_AUTHORIZED = "not authorized"
+    FENCED = "fenced"
+    """The topic is; the flow goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +195,5 @@ class LaneResult:
     """Of a lane that failed for a reason that another try won't cure: a right, a setting."""
     last_owner: LastOwner | None = None
     """Of a lane that is done: what its next task of the same run is told."""
+    refused_commit: RefusedCommit | None = None
+    """Of a lane in doubt, if that is why."""

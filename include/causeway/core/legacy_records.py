@@ -19,7 +19,7 @@ from causeway.core.batches import (
     NO_TIMESTAMP,
     PREFIX_BYTES,
     BatchHead,
-    CorruptBatch,
+    unreadable,
 )
 from causeway.core.codecs import Codec, decompress
 from causeway.core.wire import Malformed
@@ -42,11 +42,12 @@ def read_messages(batch: memoryview, head: BatchHead, *, limit_bytes: int) -> li
     """The records of one outer message, with absolute offsets and the timestamps that a consumer sees.
 
     :raises CorruptBatch: lengths, checksums or offsets inside contradict each other.
+    :raises OversizedBatch: what it wraps is over `limit_bytes` decompressed.
     """
     try:
         return _read_outer(batch, head, limit_bytes)
     except Malformed as fault:
-        raise CorruptBatch(head.base_offset, str(fault)) from fault
+        raise unreadable(head, fault) from fault
 
 
 def _read_outer(batch: memoryview, head: BatchHead, limit_bytes: int) -> list[Message]:

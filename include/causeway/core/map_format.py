@@ -1,15 +1,20 @@
 """The offset map's records as bytes, format by format: docs/offset-map.md says them again for other readers.
 
-Two kinds of record, told apart by the first byte of the key:
+Three kinds of record, told apart by the first byte of the key:
 
     1  a run            key: target partition, first source offset; value: that run
     2  merged runs      key: the same, and the first target offset; value: many runs, one behind the other
+    3  a place          key: target partition; value: the position that was committed there without records
 
 Merged runs stay runs: each holds one stretch of one transaction, and what lies between two of them (our own
 marker, as a rule) is what their offsets leave out. Only their timestamps are those of the whole.
 
 Values are of version 2, in which a run without holes takes two or three bytes behind another one. Those of
-version 1, which held one run in fixed fields, are still read. Everything else is refused.
+version 1, which held one run in fixed fields, are still read. What a newer Causeway writes is refused by
+name. A key of any other shape is somebody else's record, which says nothing (`is_ours`).
+
+A place is where a partition began, or was set by a person: nothing was copied, so there is no run, and a
+committed offset expires. Of each target partition the newest is kept.
 """
 
 from __future__ import annotations
@@ -19,14 +24,20 @@ import zlib
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from causeway.core.errors import ProtocolFault
+from causeway.core.errors import NewerFormat, ProtocolFault
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.offset_map import Run
+from causeway.core.position import Position, parse_position
 
-RUN, MERGED = 1, 2
+RUN, MERGED, PLACE = 1, 2, 3
+_NEWEST_TO_COME = 31
+"""Kinds of keys, and versions of values, that a newer Causeway may use: below all letters and digits."""
 _KEY_HEAD = struct.Struct(">BH")
 _RUN_PLACE = struct.Struct(">iq")
 _MERGED_PLACE = struct.Struct(">iqq")
+_PARTITION_ONLY = struct.Struct(">i")
+_PLACES = {RUN: _RUN_PLACE, MERGED: _MERGED_PLACE, PLACE: _PARTITION_ONLY}
+_OFFSET = struct.Struct(">q")
 _V1_HEAD = struct.Struct(">bqqqqii16s16sI")
 _V1_SEGMENT = struct.Struct(">IQ")
 _VERSION = 2
@@ -52,6 +63,61 @@ def encode_merged(runs: Sequence[Run]) -> tuple[bytes, bytes]:
     first = runs[0]
     place = _MERGED_PLACE.pack(first.target.partition, first.source_first, first.target_first)
     return _key(MERGED, first.target.topic, place), _encode(runs)
+
+
+def encode_place(target: TopicPartition, position: Position) -> tuple[bytes, bytes]:
+    """Of a position that is committed in the same transaction."""
+    key = _key(PLACE, target.topic, _PARTITION_ONLY.pack(target.partition))
+    return key, bytes((_VERSION,)) + _OFFSET.pack(position.source_next) + position.metadata().encode()
+
+
+def decode_place(key: bytes, value: bytes) -> Position:
+    """:raises ProtocolFault: a version that this code doesn't know, or bytes that nobody of ours wrote."""
+    if key[:1] != bytes((PLACE,)) or value[:1] != bytes((_VERSION,)) or len(value) <= 1 + _OFFSET.size:
+        raise _unreadable(key, "is no place in a version that this code knows")
+    (source_next,) = _OFFSET.unpack_from(value, 1)
+    found = parse_position(source_next, value[1 + _OFFSET.size :].decode("utf-8", "replace"))
+    if not isinstance(found, Position):
+        raise _unreadable(key, f"is a place that can't be read: {found.why}")
+    return found
+
+
+def is_ours(key: bytes) -> bool:
+    """Whether Causeway wrote it, this one or a newer one; else it is a foreign record, which says nothing."""
+    try:
+        _parse_key(key)
+    except ProtocolFault as fault:
+        return isinstance(fault, NewerFormat)
+    return True
+
+
+def newer_key(key: bytes) -> NewerFormat | None:
+    """That a newer Causeway wrote it, under a kind of key that this one doesn't know."""
+    try:
+        _parse_key(key)
+    except ProtocolFault as fault:
+        return fault if isinstance(fault, NewerFormat) else None
+    return None
+
+
+def merged_place(key: bytes) -> int:
+    """The first target offset of merged runs, by their key alone."""
+    return _parse_key(key)[2][2]
+
+
+def is_place(key: bytes) -> bool:
+    return key[:1] == bytes((PLACE,))
+
+
+def filling(target: TopicPartition, size_bytes: int) -> list[tuple[bytes, bytes | None]]:
+    """Records of at least so many bytes together that say nothing: tombstones of runs that can't be."""
+    records: list[tuple[bytes, bytes | None]] = []
+    left = size_bytes
+    while left > 0:
+        place = _RUN_PLACE.pack(target.partition, -1 - len(records))
+        records.append((_key(RUN, target.topic, place), None))
+        left -= len(records[-1][0])
+    return records
 
 
 def target_of(key: bytes) -> TopicPartition:
@@ -82,11 +148,14 @@ def decode_runs(key: bytes, value: bytes) -> tuple[Run, ...]:
     """
     kind, topic, place = _parse_key(key)
     target = TopicPartition(topic, place[0])
+    if kind == PLACE:
+        raise _unreadable(key, "holds a place where runs are looked for")
     try:
         if kind == RUN and value[0] == 1:
             return (_decode_v1(key, value, target, place[1]),)
         if value[0] != _VERSION:
-            raise _unreadable(key, f"has a value of version {value[0]}, this code knows 1 and {_VERSION}")
+            rule = f"has a value of version {value[0]}, this code knows 1 and {_VERSION}"
+            raise _newer(key, rule) if _VERSION < value[0] <= _NEWEST_TO_COME else _unreadable(key, rule)
         runs = tuple(_Decoder(_body(key, value), target).runs(place[1]))
     except (struct.error, IndexError, ValueError, zlib.error) as cause:
         raise _unreadable(key, "is cut short") from cause
@@ -105,9 +174,13 @@ def _key(kind: int, topic: str, place: bytes) -> bytes:
 def _parse_key(key: bytes) -> tuple[int, str, tuple[int, ...]]:
     try:
         kind, length = _KEY_HEAD.unpack_from(key)
-        if kind not in (RUN, MERGED):
-            raise _unreadable(key, f"has a key of version {kind}, this code knows {RUN} and {MERGED}")
-        places = _RUN_PLACE if kind == RUN else _MERGED_PLACE
+        if kind not in _PLACES:
+            rule = f"has a key of version {kind}, this code knows {RUN} to {PLACE}"
+            is_newer = (
+                PLACE < kind <= _NEWEST_TO_COME and len(key) >= _KEY_HEAD.size + length > _KEY_HEAD.size
+            )
+            raise _newer(key, rule) if is_newer else _unreadable(key, rule)
+        places = _PLACES[kind]
         if len(key) != _KEY_HEAD.size + length + places.size:
             raise _unreadable(key, "has another length than it says")
         topic = key[_KEY_HEAD.size : _KEY_HEAD.size + length].decode()
@@ -296,4 +369,13 @@ def _unreadable(key: bytes, rule: str) -> ProtocolFault:
         value=key.hex(),
         rule=rule,
         remedy="nothing else may write this topic; a newer Causeway may have: use that one",
+    )
+
+
+def _newer(key: bytes, rule: str) -> NewerFormat:
+    return NewerFormat(
+        "record of the offset map",
+        value=key.hex(),
+        rule=f"{rule}: it was written by a newer Causeway",
+        remedy="upgrade: run that version of Causeway here",
     )

@@ -15,6 +15,8 @@ HEARTBEATS_TOPIC = "heartbeats"
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _REFERENCE = re.compile(r"\$(?:([0-9])|\{([0-9]{1,2})\})", re.ASCII)
 _MIRROR_MAKERS = re.compile(r".*([._-]+)checkpoints\1internal|mm2.*[._-]internal")
+EXPORT_MARK = ".diverged."
+_EXPORT = re.compile(rf".+{re.escape(EXPORT_MARK)}[0-9]{{8}}T[0-9]{{6}}Z", re.DOTALL)
 
 
 class NamingPolicy(Protocol):
@@ -168,6 +170,14 @@ def is_internal(topic: str) -> bool:
     if topic.startswith(("__", ".")) or topic.endswith(("-internal", ".internal")):
         return True
     return bool(_MIRROR_MAKERS.fullmatch(topic))
+
+
+def is_export(topic: str) -> bool:
+    """Whether a failback made it for records that never crossed, or it is a mirror of such a topic.
+
+    Its records belong to people. Mirrored by a pattern, they would reach consumers as if they were new.
+    """
+    return bool(_EXPORT.fullmatch(topic))
 
 
 def is_legal(topic: str) -> bool:

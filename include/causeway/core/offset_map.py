@@ -8,13 +8,15 @@ A run is a stretch of source offsets whose records lie one behind the other on t
 
 `segments` are (copied, skipped) pairs in source order. Runs are appended in the data's own
 transaction to `causeway-offset-map.<source>.internal`, so a run exists exactly if its records do.
+A stretch with very many holes is several runs, so that no record of the map outgrows its topic: they
+touch each other on the target, where a marker lies between any two transactions.
 
 How runs are written down is `map_format.py`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from uuid import UUID
 from zlib import crc32
@@ -23,6 +25,8 @@ from causeway.core.errors import ProtocolFault
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 
 MAP_PARTITIONS = 8
+MOST_SEGMENTS = 4_096
+"""Of a run. Even with the largest numbers its record is far smaller than any topic's limit by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,10 @@ class Run:
     holes_before: tuple[int, int] = (0, 0)
     """Of the first run that a flow, or an adoption, wrote here: how many offsets of the source, and of the
     target, lie between the place where it began and the first record."""
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.source_topic_id, self.target_topic_id
 
     @property
     def source_begins(self) -> SourceOffset:
@@ -116,6 +124,21 @@ def runs_that_hold(runs: Iterable[Run]) -> list[Run]:
     return holding
 
 
+def runs_of_topics(runs: Iterable[Run], ids: tuple[UUID, UUID]) -> list[Run]:
+    """Those that hold, by target offset, of these two topics and of none that had their names before."""
+    return runs_that_hold(run for run in runs if run.ids == ids)
+
+
+def first_of_transaction(runs: Iterable[Run], last: Run) -> Run:
+    """Of one pair's runs, rising: where the transaction begins that `last` is part of. The fate of one of its
+    runs is the fate of them all."""
+    first = last
+    for run in sorted(runs, key=lambda run: run.target_first, reverse=True):
+        if run.target_next == first.target_first and run.generation == last.generation:
+            first = run
+    return first
+
+
 def map_partition(target: TopicPartition, partitions: int = MAP_PARTITIONS) -> int:
     """A stable hash: the same on every machine and in every version, and of a map that somebody has grown:
     what it holds already stays where it is looked for."""
@@ -168,22 +191,23 @@ class RunBuilder:
             return
         target, generation, source_id, target_id = self._fixed
         run, self._open = self._open, None
-        begins, self._begins = self._begins or (run.source_first, run.target_first), None
-        self._runs.append(
-            Run(
-                target=target,
-                source_first=SourceOffset(run.source_first),
-                target_first=TargetOffset(run.target_first),
-                segments=tuple((copied, skipped) for copied, skipped in run.segments),
-                first_timestamp_ms=run.first_timestamp_ms,
-                last_timestamp_ms=run.last_timestamp_ms,
-                generation=generation,
-                source_topic_id=source_id,
-                target_topic_id=target_id,
-                source_epoch=run.source_epoch,
-                holes_before=(run.source_first - begins[0], run.target_first - begins[1]),
+        for source_first, target_first, segments in run.pieces():
+            begins, self._begins = self._begins or (source_first, target_first), None
+            self._runs.append(
+                Run(
+                    target=target,
+                    source_first=SourceOffset(source_first),
+                    target_first=TargetOffset(target_first),
+                    segments=segments,
+                    first_timestamp_ms=run.first_timestamp_ms,
+                    last_timestamp_ms=run.last_timestamp_ms,
+                    generation=generation,
+                    source_topic_id=source_id,
+                    target_topic_id=target_id,
+                    source_epoch=run.source_epoch,
+                    holes_before=(source_first - begins[0], target_first - begins[1]),
+                )
             )
-        )
 
 
 class _OpenRun:
@@ -203,3 +227,13 @@ class _OpenRun:
             self.segments.append([0, 0])
         self.segments[-1][0] += count
         self.source_next = first + count
+
+    def pieces(self) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
+        """Source offset, target offset and segments of each; what lies between two of them is nobody's."""
+        source, target = self.source_first, self.target_first
+        for at in range(0, len(self.segments), MOST_SEGMENTS):
+            here = self.segments[at : at + MOST_SEGMENTS]
+            *inner, (last, _) = ((copied, skipped) for copied, skipped in here)
+            yield source, target, (*inner, (last, 0))
+            source += sum(copied + skipped for copied, skipped in here)
+            target += sum(copied for copied, _ in here)

@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import Pair, TopicPartition
+from causeway.core.known_pairs import KnownPair
 from causeway.core.lane_task import Opposite
 
 
@@ -63,18 +64,16 @@ class OtherWay:
     def end_of(self, pair: Pair) -> int:
         """The first source offset of this pair that the other flow didn't write; -1: not known of any."""
         found = self.wrote_to.get(pair.source)
-        ids = (pair.source_topic_id, pair.target_topic_id)
-        return found.next if found and (found.topic_id, found.from_topic_id) == ids else -1
+        return found.next if found and (found.topic_id, found.from_topic_id) == pair.ids else -1
 
 
 def held_by(flow: Flow, other: FlowState) -> str:
-    """Invariant A: why `flow` must stand still; empty: it may write.
-
-    A fence with a token is a command's that is at work just now.
-    """
+    """Invariant A: why `flow` must stand still; empty: it may write."""
     name = flow.opposite
+    if any(fence.is_at_work for fence in other.standing):
+        return f"a command is at work on {name}, which leads the other way"
     if other.fence is not None:
-        return f"a command is at work on {name}, which leads the other way" if other.fence.token else ""
+        return ""
     if flow.failback == name and other.generation < 0:
         return ""
     return f"{name} leads the other way under the same names, and isn't fenced"

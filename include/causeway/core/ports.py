@@ -22,7 +22,8 @@ from uuid import UUID
 
 from causeway.core.flow_state import FlowState
 from causeway.core.identity import TopicPartition
-from causeway.core.kafka_errors import error_name
+from causeway.core.kafka_errors import NODE_UNREACHABLE, error_name
+from causeway.core.map_entries import MapOf, MapTransaction
 from causeway.core.offset_map import Run
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.producer import ProducerState
@@ -31,6 +32,11 @@ from causeway.core.records import Record
 
 class Doubt(Exception):
     """An outcome that isn't known. Nothing is guessed: the attempt ends, the next one reads what is true."""
+
+    def __init__(self, why: str, code: int = 0) -> None:
+        """`code`: the error with which a broker refused; 0: nobody said a word."""
+        super().__init__(why)
+        self.code = code
 
 
 class Beaten(Exception):
@@ -43,6 +49,11 @@ class Unsettled(Doubt):
 
 class Unreachable(Exception):
     """The cluster can't be asked now. Nothing was changed by asking."""
+
+
+def unknown_partitions(map_topic: str, why: str = "") -> Unreachable:
+    """Of an offset map: where a mirror's runs belong is a matter of how many partitions it has."""
+    return Unreachable(f"{map_topic}: how many partitions the offset map has isn't known{why and ': ' + why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,11 @@ class Refused:
 
     def __str__(self) -> str:
         return f"{error_name(self.code)}{f' ({self.detail})' if self.detail else ''}"
+
+
+def is_unreachable(answer: object) -> bool:
+    """Whether it is no broker's word: the partition's leader didn't answer, and others of its cluster did."""
+    return isinstance(answer, Refused) and answer.code == NODE_UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,13 @@ class OpenTransaction:
 class LogReader(Protocol):
     def ask_anew_who_leads(self, partition: TopicPartition) -> None:
         """The next question about it goes to the leader that the cluster names then."""
+        ...
+
+    async def is_gone(self, topic: str, topic_id: UUID) -> bool:
+        """Whether no node that answers knows the topic under this id: one alone may lag behind.
+
+        :raises Unreachable: none answers.
+        """
         ...
 
     def fetch(
@@ -232,10 +255,16 @@ class Target(LogReader, Protocol):
         """All committed runs of these partitions, in the order of their commits: newer correct older."""
         ...
 
-    async def open_runs(
+    async def map_of(
+        self, map_topic: str, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, MapOf]:
+        """The same, with the places that were committed without records."""
+        ...
+
+    async def open_map(
         self, map_partitions: Sequence[TopicPartition], producer_id: int
-    ) -> dict[TopicPartition, list[Run]]:
-        """The runs of the transaction that this producer has open there, if it has one."""
+    ) -> dict[TopicPartition, MapTransaction]:
+        """What the transaction that this producer has open there wrote, if it has one."""
         ...
 
     async def open_records(
@@ -269,8 +298,28 @@ class Target(LogReader, Protocol):
         ...
 
 
+class Proof(Protocol):
+    """That a plain commit may be sent now, which no broker refuses to whoever comes too late."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Asked for no longer than `PROOF_SECONDS` ago. False: nothing may be sent before it is renewed."""
+        ...
+
+    async def renew(self) -> None:
+        """Ask again, unless it is fresh.
+
+        :raises CausewayError: it isn't so any more. | :raises Unreachable: nobody can prove it in time.
+        """
+        ...
+
+
 class Clock(Protocol):
     def monotonic(self) -> float: ...
+
+    def boottime(self) -> float:
+        """As `monotonic`, but it goes on while the machine sleeps."""
+        ...
 
     def time_ms(self) -> int: ...
 

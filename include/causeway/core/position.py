@@ -7,7 +7,9 @@ data's own transaction, so it can't disagree with the data.
 Invariants
     A. A committed offset whose metadata isn't ours is never taken for a position.
     B. `target_next` is the offset behind the last mirrored record; transaction markers may follow it.
-    C. `aborted_records` only grows: the records of aborted attempts that default readers saw and will
+    C. A place without records is kept in the offset map as well, in the same transaction (`is_placed`):
+       committed offsets expire, and what was never written to has no run to be found again by.
+    D. `aborted_records` only grows: the records of aborted attempts that default readers saw and will
        see again, since the flow began. They count once `target_next` has passed them, so never twice.
 """
 
@@ -39,13 +41,29 @@ class Position:
     records: int = 0
     """Records mirrored since the flow began with this partition."""
     aborted_records: int = 0
+    is_placed: bool = False
+    """Whether the offset map has the place where the partition began or was set."""
+
+    @property
+    def ids(self) -> tuple[UUID, UUID]:
+        return self.source_topic_id, self.target_topic_id
 
     def is_old(self, now_ms: int) -> bool:
-        """Committed offsets of an idle partition expire after seven days: say it again each day."""
-        return now_ms - self.time_ms > RENEW_AFTER_MS
+        """Committed offsets of an idle partition expire after seven days: commit it again each day.
+
+        A time in the future comes from a clock that was wrong: it says nothing, so that one is old too.
+        """
+        return abs(now_ms - self.time_ms) > RENEW_AFTER_MS
+
+    def needs_a_place(self, adopted_at: int) -> bool:
+        """Nothing but a committed offset may know of it: it has no record, a person set it before places were
+        kept, or began an adoption that was broken off, since when what map and state know counts no more."""
+        is_outdated = self.generation < adopted_at
+        return is_outdated or (not self.is_placed and (self.records == 0 or adopted_at >= 0))
 
     def metadata(self) -> str:
         """Everything but the number itself, small enough for the broker's 4,096 bytes."""
+        placed = {"pl": 1} if self.is_placed else {}
         return json.dumps(
             {
                 "v": _VERSION,
@@ -59,6 +77,7 @@ class Position:
                 "ms": self.time_ms,
                 "n": self.records,
                 "ab": self.aborted_records,
+                **placed,
             },
             separators=(",", ":"),
         )
@@ -91,6 +110,7 @@ def parse_position(offset: int, metadata: str | None) -> Position | ForeignPosit
             time_ms=_int(fields["ms"]),
             records=_int(fields["n"]),
             aborted_records=_int(fields["ab"]),
+            is_placed=bool(fields.get("pl", 0)),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
         return ForeignPosition(offset, f"its metadata isn't Causeway's ({type(cause).__name__})")

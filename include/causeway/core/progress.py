@@ -20,7 +20,7 @@ class Progress:
         """Totals of the run so far."""
         self._records, self._bytes = records, size_bytes
 
-    def line(self, seconds: float, lag: int) -> str:
+    def line(self, seconds: float, lag: int, *, in_doubt: int = 0) -> str:
         """A line when it is time for one, else nothing."""
         since = seconds - self._said_at
         if since < _EVERY_SECONDS:
@@ -30,7 +30,7 @@ class Progress:
         self._said_at, self._said_records, self._said_bytes = seconds, self._records, self._bytes
         return (
             f"{self._flow}: {counted(self._records, 'record')}, {speed}, lag {lag:,}"
-            f"{self._time_left(seconds, lag, rate)}"
+            f"{self._time_left(seconds, lag, rate)}{lanes_in_doubt(in_doubt)}"
         )
 
     def _time_left(self, seconds: float, lag: int, rate: float) -> str:
@@ -39,6 +39,10 @@ class Progress:
         if rate <= 0:
             return ""
         return f", about {lag / rate:.0f} s left"
+
+
+def lanes_in_doubt(lanes: int) -> str:
+    return f", {counted(lanes, 'lane')} in doubt" if lanes else ""
 
 
 def _speed(bytes_a_second: float) -> str:

@@ -24,6 +24,7 @@ from causeway.core.batches import (
     TRANSACTIONAL_BIT,
     BatchHead,
     CorruptBatch,
+    unreadable,
 )
 from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec, compress, decompress
 from causeway.core.wire import Malformed, read_varint, read_varlong, varint, wrap_int64
@@ -50,12 +51,13 @@ def read_frames(
     """The frames of a magic 2 batch, timestamps as a consumer sees them.
 
     :raises CorruptBatch: the payload isn't `head.record_count` records.
+    :raises OversizedBatch: it is over `limit_bytes` decompressed.
     """
     try:
         payload = decompress(head.codec, batch[HEADER_BYTES:], limit_bytes=limit_bytes)
         frames = _only_frame(payload, head) or _cut_frames(payload, head)
     except Malformed as fault:
-        raise CorruptBatch(head.base_offset, str(fault)) from fault
+        raise unreadable(head, fault) from fault
     except IndexError as fault:
         raise CorruptBatch(head.base_offset, "its records are cut off") from fault
     if head.is_log_append_time:

@@ -6,7 +6,7 @@ what they like. None and empty are different things everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from causeway.core.batches import BatchHead, CorruptBatch
@@ -34,7 +34,8 @@ def decode_records(
 ) -> list[Record]:
     """The records of one batch of any magic. `check_crc` comes first: it alone sees a changed byte.
 
-    :raises CorruptBatch: the payload isn't what the head says, or is over `limit_bytes` decompressed.
+    :raises CorruptBatch: the payload isn't what the head says.
+    :raises OversizedBatch: it is over `limit_bytes` decompressed.
     """
     if head.magic < 2:
         return [Record(*message) for message in read_messages(batch, head, limit_bytes=limit_bytes)]
@@ -54,6 +55,14 @@ def frames_of(
         Frame(message.offset, message.timestamp_ms, write_body(message.key, message.value))
         for message in read_messages(batch, head, limit_bytes=limit_bytes)
     ]
+
+
+def first_timestamp_of(batch: memoryview, head: BatchHead) -> int:
+    """Of its first record. The batch is read only if its head doesn't say it.
+
+    :raises CorruptBatch: it can't be read.
+    """
+    return head.base_timestamp if head.begins_with_its_time else frames_of(batch, head)[0].timestamp_ms
 
 
 def encode_batch(
@@ -76,6 +85,23 @@ def encode_batch(
         transactional=transactional,
         level=level,
     )
+
+
+def in_batches(
+    records: Iterable[tuple[bytes, bytes | None]], most_bytes: int
+) -> Iterator[list[tuple[bytes, bytes | None]]]:
+    """Never an empty one; one that is too large by itself goes alone."""
+    batch: list[tuple[bytes, bytes | None]] = []
+    size_bytes = 0
+    for key, value in records:
+        record_bytes = len(key) + len(value or b"")
+        if batch and size_bytes + record_bytes > most_bytes:
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append((key, value))
+        size_bytes += record_bytes
+    if batch:
+        yield batch
 
 
 def write_body(key: bytes | None, value: bytes | None, headers: Headers = ()) -> bytes:

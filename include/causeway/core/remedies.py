@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from causeway.core.fences import Fence
 from causeway.core.identity import TopicPartition
 
 _WHY = '--because "..."'
@@ -27,3 +31,61 @@ def restart_remedy(flow: str, source_topic: str) -> str:
 
 def accept_gap_command(flow: str, source: TopicPartition, first: int, end: int) -> str:
     return f"`causeway accept-gap {flow} {source.topic} {source.partition} {first} {end} {_WHY}`"
+
+
+def lift_command(flow: str, standing: Sequence[Fence], fence: Fence) -> str:
+    """As it is typed; a fence is named where there are several."""
+    named = "" if len(standing) == 1 else f" --fence {fence.generation}"
+    return f"causeway lift {flow}{named} {_WHY}"
+
+
+def recover_command(flow: str) -> str:
+    return f"`causeway recover {flow} {_WHY}`"
+
+
+def recover_record_command(flow: str, record: int | str) -> str:
+    return f"`causeway recover {flow} --record {record} {_WHY}`"
+
+
+def lift_commands(flow: str, standing: Sequence[Fence]) -> list[str]:
+    """One for each of all that stand. What a failover or a failback has raised isn't lifted by hand."""
+    return [
+        next_command(flow) if fence.is_of_a_run else f"`{lift_command(flow, standing, fence)}`"
+        for fence in standing
+    ]
+
+
+def next_command(flow: str) -> str:
+    return f"`causeway next {flow}`"
+
+
+def open_again(flow: str, standing: Sequence[Fence]) -> str:
+    """The way out for whoever is stopped by these."""
+    commands = dict(zip(standing, lift_commands(flow, standing), strict=True))
+    stops = [fence for fence in standing if fence.stops_the_flow]
+    if any(fence.is_of_a_run for fence in stops):
+        return f"{next_command(flow)} says what comes next"
+    opens = "opens" if len(stops) == 1 else "open"
+    return f"{' and '.join(commands[fence] for fence in stops)} {opens} it again"
+
+
+def typed_in(remedy: str) -> str:
+    """The first command that a way out names; empty: it names none."""
+    found = re.search("`(causeway [^`]+)`", remedy)
+    return "" if found is None else found[1]
+
+
+def not_yet(flow: str, standing: Sequence[Fence]) -> str:
+    """Of a flow that somebody has brought to where it could go on; several fences: the first is to be lifted
+    first."""
+    first = next(fence for fence in standing if fence.stops_the_flow)
+    return f"{flow}: NOT YET: fenced {first}, `{lift_command(flow, standing, first)}`"
+
+
+def fence_lines(flow: str, standing: Sequence[Fence]) -> list[str]:
+    """Who raised each, since when and why, and how to lift it."""
+    commands = lift_commands(flow, standing)
+    return [
+        f"fence {fence.generation}, {fence}: {command}"
+        for fence, command in zip(standing, commands, strict=True)
+    ]

@@ -4,7 +4,8 @@ Verbatim is the rule. A batch is repacked when a broker would refuse it (holes, 
 only its end is wanted, when the target's topic is set to another codec, or when re-addressing it would
 change what readers see (LogAppendTime: the append times that consumers saw on the source become the
 records' own, CreateTime, timestamps). Batches of a few records each are joined: a request takes one batch
-of a partition, whatever is in it, and costs as much as thousands of records.
+of a partition, whatever is in it, and costs as much as thousands of records. They are joined up to a bound of
+what they hold, not of what they weigh: readers, and this process, have to decompress all of a batch at once.
 
 Invariants: offsets, timestamps and bodies of the wanted records stay, in order; keys, values and headers
 aren't read; of the wanted records only those leave that are held out, and they are given back.
@@ -16,7 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from causeway.core.batches import LOG_APPEND_TIME_BIT, NO_PRODUCER_ID, BatchHead
+from causeway.core.batches import (
+    CODEC_MASK,
+    LOG_APPEND_TIME_BIT,
+    NO_PRODUCER_ID,
+    BatchHead,
+    OversizedBatch,
+)
 from causeway.core.codecs import DEFAULT_DECOMPRESSED_LIMIT_BYTES, Codec
 from causeway.core.demands import Demands
 from causeway.core.record_frames import Frame, write_batch
@@ -27,8 +34,11 @@ RepackReason = Literal[
 ]
 
 JOINED_BYTES = 256 << 10
+JOINED_DECOMPRESSED_BYTES = 1 << 20
 _FEW_RECORDS = 8
 _SMALL_BYTES = 8 << 10
+_MOST_FRAMING_BYTES = 21
+"""Of a record: length, attributes, both deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,8 @@ class Repacking:
 
     made: tuple[Repacked, ...]
     held_out: tuple[Frame, ...]
+    taken: int = 1
+    """Of the batches given: the first ones. Of several it may be one: that one isn't touched."""
 
 
 _AS_THEY_ARE = Demands()
@@ -117,20 +129,47 @@ def repack(
 ) -> Repacking:
     """The records of these batches from `first_wanted` on, in the codec demanded, or else the first one's.
 
+    Several are joined as far as they hold no more than `JOINED_DECOMPRESSED_BYTES` together.
+
     :raises CorruptBatch: a batch can't be read.
+    :raises OversizedBatch: a batch by itself is over `limit_bytes` decompressed.
     """
-    frames = [
-        frame
-        for head, batch in batches
-        for frame in frames_of(batch, head, limit_bytes=limit_bytes)
-        if frame.offset >= first_wanted
-    ]
+    if len(batches) == 1:
+        (only,) = batches
+        whole, taken = frames_of(only[1], only[0], limit_bytes=limit_bytes), 1
+    else:
+        whole, taken = _joined(batches)
+        if taken == 1:
+            return Repacking((), ())
+    frames = whole
+    if whole and whole[0].offset < first_wanted:
+        frames = [frame for frame in whole if frame.offset >= first_wanted]
     held_out: list[Frame] = []
     if demands.held_out:
         held_out = [frame for frame in frames if frame.offset in demands.held_out]
         frames = [frame for frame in frames if frame.offset not in demands.held_out]
     codec = batches[0][0].codec if demands.codec is None else demands.codec
-    return Repacking(tuple(_packed(frames, codec, demands)) if frames else (), tuple(held_out))
+    return Repacking(tuple(_packed(frames, codec, demands)) if frames else (), tuple(held_out), taken)
+
+
+def _joined(batches: Sequence[tuple[BatchHead, memoryview]]) -> tuple[list[Frame], int]:
+    """The frames of the first ones, as many as fit; no more is decompressed than fits. One is taken at least,
+    whatever it holds."""
+    joined: list[Frame] = []
+    left = JOINED_DECOMPRESSED_BYTES
+    for number, (head, batch) in enumerate(batches):
+        try:
+            frames = frames_of(batch, head, limit_bytes=left)
+        except OversizedBatch:
+            return joined, max(number, 1)
+        if not head.attributes & CODEC_MASK:
+            left -= len(batch)  # no less than what it holds, and known at once
+        else:
+            left -= sum([len(frame.body) + _MOST_FRAMING_BYTES for frame in frames])
+        if left < 0:
+            return joined, max(number, 1)
+        joined += frames
+    return joined, len(batches)
 
 
 def _packed(frames: Sequence[Frame], codec: Codec, demands: Demands) -> list[Repacked]:

@@ -11,11 +11,23 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from causeway.core.errors import CausewayError, FlowFenced, Superseded
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_task import LaneResult, Parked, PartitionRow
 
 REPORT_VERSION = 1
 RunOutcome = Literal["caught up", "time over", "interrupted", "superseded", "fenced", "failed"]
+
+
+def outcome_of(error: CausewayError) -> RunOutcome:
+    """Of a run that ends with it."""
+    match error:
+        case FlowFenced():
+            return "fenced"
+        case Superseded():
+            return "superseded"
+        case _:
+            return "failed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +89,10 @@ class RunReport:
     holder: str
     generation: int
     began_at: str
+    topics: tuple[str, ...] | None = None
+    """The source topics that the run was about; None: all of the flow's."""
+    ends_seen_at: str = ""
+    """When the run first saw the source's ends: up to there it is caught up (`core/run_end.py`)."""
     seconds: float = 0.0
     outcome: RunOutcome = "failed"
     why: str = ""
@@ -89,6 +105,8 @@ class RunReport:
     """Those that the last plan found standing still: they may be cured without a lane's word."""
     waits_by_plan: frozenset[TopicPartition] = frozenset()
     """Likewise those that had to wait."""
+    in_doubt: list[dict[str, object]] = field(default_factory=list)
+    """Lanes whose doubt didn't end: number, how often in a row, why."""
     refused_topics: list[dict[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -110,8 +128,8 @@ class RunReport:
 
     @property
     def leaves_something_out(self) -> bool:
-        """Whether a person has to do something before everything that was asked for is copied."""
-        return bool(self.parked or self.refused_topics)
+        """Whether a person should look before everything that was asked for is copied."""
+        return bool(self.parked or self.refused_topics or self.in_doubt)
 
     def as_dict(self, *, with_partitions: bool = True) -> dict[str, object]:
         repacked: dict[str, int] = {}
@@ -125,6 +143,8 @@ class RunReport:
             "holder": self.holder,
             "generation": self.generation,
             "began_at": self.began_at,
+            "topics": None if self.topics is None else list(self.topics),
+            "ends_seen_at": self.ends_seen_at or None,
             "seconds": round(self.seconds, 3),
             "outcome": self.outcome,
             "why": self.why,
@@ -138,9 +158,11 @@ class RunReport:
             "settled": sum(p.settled for p in self.partitions.values()),
             "held_back": sum(p.held_back for p in self.partitions.values()),
             "quarantined": sum(p.quarantined_records for p in self.partitions.values()),
+            "waiting": sum(bool(p.later) for p in self.partitions.values()),
             "rounds": self.rounds,
             "transactions": self.transactions,
             "doubts": self.doubts,
+            "in_doubt": self.in_doubt,
             "parked": [{"source": p.source, "target": p.target, **(p.parked or {})} for p in self.parked],
             "refused_topics": self.refused_topics,
             "notes": self.notes,

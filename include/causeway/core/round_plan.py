@@ -5,11 +5,14 @@ A plan is a hint for the lanes and the truth for lag. Pure: everything that it n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from causeway.core.counting import counted
 from causeway.core.demands import Demands
+from causeway.core.fences import Fence
 from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
 from causeway.core.gaps import Gap, uncopied_gap
 from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
 from causeway.core.lane_task import (
@@ -21,12 +24,12 @@ from causeway.core.lane_task import (
     Parked,
     ParkReason,
     Quarantine,
-    StartAt,
 )
 from causeway.core.lanes import lane_of
 from causeway.core.ports import LogEnd
 from causeway.core.position import ForeignPosition, Position
-from causeway.core.remedies import reconcile_remedy, restart_remedy
+from causeway.core.remedies import lift_commands, reconcile_remedy, restart_remedy
+from causeway.core.start_ledger import StartAt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,12 @@ class PartitionFacts:
     log_start: int
     last_stable: int
     start: StartAt | None
-    """Where the flow's start rule begins; None: at the log start."""
+    """Where it begins if it has no history; None: nowhere by itself."""
     known: bool
+    stands: Position | None = None
+    """Where it was left, by what doesn't expire, if its committed position is gone."""
     adopted_at: int = -1
+    set_by_hand: Position | None = None
     target_end: LogEnd | None = None
     """Of the target partition now; None: not known."""
     source_turned: bool = False
@@ -50,9 +56,19 @@ class PartitionFacts:
     @property
     def source_next(self) -> int:
         """Where the partition stands, or would begin."""
-        if isinstance(self.position, Position):
-            return self.position.source_next
+        if self.standing is not None:
+            return self.standing.source_next
         return self.start.offset if self.start else self.log_start
+
+    @property
+    def standing(self) -> Position | None:
+        """Its position, or where it was left."""
+        return self.position if isinstance(self.position, Position) else self.stands
+
+    @property
+    def begins_now(self) -> bool:
+        """The start rule was asked in this round: its answer has to be written down before a lane begins."""
+        return self.position is None and self.start is not None and self.start.generation < 0
 
     @property
     def lag(self) -> int:
@@ -73,6 +89,12 @@ class RoundPlan:
     def lag(self) -> int:
         return sum(p.lag for p in self.partitions)
 
+    @property
+    def waits(self) -> str:
+        """Of whom nothing can be said now, in a line: how many, and why the first one."""
+        why = next(iter(self.later.values()))
+        return f"{counted(len(self.later), 'partition')} wait{'s' if len(self.later) == 1 else ''}: {why}"
+
 
 def plan_tasks(
     flow: Flow,
@@ -81,6 +103,7 @@ def plan_tasks(
     *,
     now_ms: int,
     map_partitions: int,
+    put_off: frozenset[TopicPartition] = frozenset(),
 ) -> tuple[LaneTask, ...]:
     """Only lanes with work become tasks, and the biggest come first, so that they don't end last."""
     lanes: dict[int, list[PartitionFacts]] = {}
@@ -102,6 +125,7 @@ def plan_tasks(
             settles=flow.settle,
             on_refused=flow.on_refused,
             quarantine=_quarantine(flow),
+            put_off=put_off if flow.settle else frozenset(),
         )
         for lane, members in by_size
     )
@@ -112,10 +136,16 @@ def _quarantine(flow: Flow) -> Quarantine | None:
 
 
 def needs_work(facts: PartitionFacts, now_ms: int) -> bool:
-    """Something to copy, a first position to commit, or one that would expire (after seven days)."""
-    if not isinstance(facts.position, Position):
+    return facts.lag > 0 or needs_a_lane_anyway(facts, now_ms)
+
+
+def needs_a_lane_anyway(facts: PartitionFacts, now_ms: int) -> bool:
+    """Without a record to copy: a first position to commit, one that would expire (after seven days), one
+    that nothing but a committed offset knows of, or a log that isn't what it was."""
+    position = facts.position
+    if not isinstance(position, Position):
         return True
-    if facts.lag > 0 or facts.position.is_old(now_ms):
+    if position.is_old(now_ms) or position.needs_a_place(facts.adopted_at):
         return True
     return _shrank(facts) or facts.source_turned or _target_has_turned(facts)
 
@@ -141,6 +171,7 @@ def _assignment(facts: PartitionFacts) -> Assignment:
         start=facts.start,
         known=facts.known,
         adopted_at=facts.adopted_at,
+        set_by_hand=facts.set_by_hand,
         opposite=facts.opposite,
     )
 
@@ -181,10 +212,16 @@ def is_of_other_flow(flow: str, other: str, source: TopicPartition, target: Topi
     )
 
 
+def left_out(flow: str, fence: Fence, standing: Sequence[Fence]) -> Parked:
+    """By a fence whose scope is topics."""
+    command = next(c for f, c in zip(standing, lift_commands(flow, standing), strict=True) if f is fence)
+    return Parked(ParkReason.FENCED, f"fenced {fence}", f"{command} lets it go on")
+
+
 def lost_in_front(facts: PartitionFacts) -> Gap | None:
     """What retention took from the source before it was copied, as far as the plan can see it."""
-    position = facts.position
-    if not isinstance(position, Position) or position.source_topic_id != facts.pair.source_topic_id:
+    position = facts.standing
+    if position is None or position.source_topic_id != facts.pair.source_topic_id:
         return None
     return uncopied_gap(facts.pair.source, position.source_next, facts.log_start)
 
@@ -205,6 +242,16 @@ def last_owners_after(before: Mapping[int, LastOwner], results: Iterable[LaneRes
     whether anybody came after it."""
     left = {r.lane: r.last_owner.after(before.get(r.lane)) for r in results if r.last_owner is not None}
     return {**before, **left}
+
+
+def with_starts(plan: RoundPlan, state: FlowState) -> RoundPlan:
+    """The same work, with each start as the flow's state has it."""
+
+    def recorded(task: LaneTask) -> LaneTask:
+        assignments = (replace(a, start=state.start_of(a.pair)) if a.start else a for a in task.assignments)
+        return replace(task, assignments=tuple(assignments))
+
+    return replace(plan, tasks=tuple(map(recorded, plan.tasks)))
 
 
 def with_demands(plan: RoundPlan, demands: Mapping[TopicPartition, Demands]) -> RoundPlan:

@@ -8,6 +8,8 @@ Invariants
        nothing was settled behind it.
     B. A note speaks of offsets of one topic, and a position that has passed them knows more: so one that
        arrives late, or stays for good, does no harm.
+    C. A note is taken back by who owns the lane and has read that nothing of ours is visible there. A refused
+       settling alone takes none back: somebody else may have settled the same.
 """
 
 from __future__ import annotations
@@ -36,8 +38,21 @@ def note_of(target: TopicPartition, position: Position, target_end: int) -> Sett
 
 def may_hold_settled(notes: Iterable[SettleNote], target: TopicPartition, position: Position) -> bool:
     """Whether anything may have been settled behind a position."""
+    return any(_reaches_past(note, target, position) for note in notes)
+
+
+def _reaches_past(note: SettleNote, target: TopicPartition, position: Position) -> bool:
     there = target, position.target_topic_id
-    return any((n.target, n.target_topic_id) == there and position.target_next < n.settled_to for n in notes)
+    return (note.target, note.target_topic_id) == there and position.target_next < note.settled_to
+
+
+def taken_back(
+    flow: str, notes: Iterable[SettleNote], target: TopicPartition, position: Position
+) -> Iterator[tuple[bytes, None]]:
+    """Of a partition where nothing was settled behind its position (invariant C)."""
+    for note in notes:
+        if _reaches_past(note, target, position):
+            yield _key_of(flow, note), None
 
 
 def note_records(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from causeway.core.batches import HEADER_BYTES, BatchHead
 from causeway.core.record_frames import Frame
-from causeway.core.records import frames_of
+from causeway.core.records import first_timestamp_of, frames_of
 from causeway.core.repack import segments_of
 
 
@@ -88,7 +88,7 @@ class TailComparison:
         """Compare one visible batch of the target; False: the same again once more of the source is offered.
 
         :raises Differs: it isn't the source's continuation.
-        :raises CorruptBatch: a batch can't be read.
+        :raises CorruptBatch: | :raises OversizedBatch: a batch can't be read.
         """
         if self._target is None:
             if self._is_next_verbatim(head, batch):
@@ -101,7 +101,8 @@ class TailComparison:
                 return False
             self._compare(self._target.popleft(), *self._source.popleft())
         if self._taken:
-            self._prove(head, segments_of(self._taken), self._epoch, first_target=head.next_offset)
+            segments, first_ms = segments_of(self._taken), self._taken[0].timestamp_ms
+            self._prove(head, segments, first_ms, self._epoch, first_target=head.next_offset)
         self._target = None
         return True
 
@@ -115,7 +116,8 @@ class TailComparison:
         if batch[HEADER_BYTES:] != content[HEADER_BYTES:]:
             return False
         self._offered.popleft()
-        self._prove(head, ((theirs.base_offset, theirs.record_count),), theirs.leader_epoch)
+        first_ms = first_timestamp_of(content, theirs)
+        self._prove(head, ((theirs.base_offset, theirs.record_count),), first_ms, theirs.leader_epoch)
         return True
 
     def _has_source(self) -> bool:
@@ -136,13 +138,18 @@ class TailComparison:
         self._epoch = epoch
 
     def _prove(
-        self, head: BatchHead, segments: tuple[tuple[int, int], ...], epoch: int, first_target: int = -1
+        self,
+        head: BatchHead,
+        segments: tuple[tuple[int, int], ...],
+        first_ms: int,
+        epoch: int,
+        first_target: int = -1,
     ) -> None:
         count = sum(n for _, n in segments)
         made = SettledBatch(
             segments=segments,
             target_first=head.base_offset if first_target < 0 else first_target - count,
-            first_timestamp_ms=head.base_timestamp,
+            first_timestamp_ms=first_ms,
             last_timestamp_ms=head.max_timestamp,
             source_epoch=epoch,
             size_bytes=head.size_bytes,

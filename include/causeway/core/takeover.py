@@ -63,10 +63,11 @@ def take_connect_offset(
             return
         tp = TopicPartition(str(at["topic"]), int(at["partition"]))
         said = json.loads(value) if value else None
-        if said is None:
+        offset = -1 if said is None else int(said["offset"])
+        if offset < 0:  # to MirrorMaker, too, that is none
             found.pop(tp, None)
         else:
-            found[tp] = int(said["offset"])
+            found[tp] = offset
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as cause:
         raise Unreadable(f"not an offset of MirrorSourceConnector: {cause}") from cause
 

@@ -23,13 +23,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from causeway.core.flow import Flow
-from causeway.core.naming import ADD_A_RULE, NO_RULE, is_internal, is_legal
+from causeway.core.naming import ADD_A_RULE, NO_RULE, is_export, is_internal, is_legal
 from causeway.core.pattern import compiled
 
 MAX_NAME_CHARACTERS = 249
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _UNKNOWN_SETTING = re.compile(r"Unknown topic config name: ([a-z0-9.]+)")
 _NAMES_IN_A_NOTE = 5
+_EXPORTS_STAY = "exports of a failback are never mirrored: people look at them where they are"
 
 
 class SettingSource(Enum):
@@ -171,6 +172,14 @@ def without(plan: TopicPlan, topics: Collection[str]) -> TopicPlan:
     )
 
 
+def only_of(plan: TopicPlan, topics: Collection[str] | None) -> TopicPlan:
+    """The same plan for these source topics and no others; None: for all."""
+    if topics is None:
+        return plan
+    rest = without(plan, {each.source for each in plan.mirrored} - set(topics))
+    return replace(rest, refused=tuple(each for each in rest.refused if each.topic in topics))
+
+
 def also_refused(plan: TopicPlan, refused: Collection[RefusedTopic]) -> TopicPlan:
     """The same plan after some of its topics turned out to be out of reach."""
     names = {each.topic for each in refused}
@@ -221,6 +230,8 @@ def _matched(
     refused: list[RefusedTopic] = []
     skipped: dict[str, list[str]] = defaultdict(list)
     for topic in sorted(source_topics, key=lambda each: each.name):
+        if is_export(topic.name) and topic.name in flow.topics.include:
+            refused.append(RefusedTopic(topic.name, _EXPORTS_STAY, f"take {topic.name} out of topics"))
         if not is_wanted(flow, topic.name):
             continue
         reason = _never_crosses(flow, topic)
@@ -277,7 +288,7 @@ def _named(
         else:
             refused.append(RefusedTopic(topic.name, NO_RULE, ADD_A_RULE))
     for target, topics in sorted(by_target.items()):
-        if not is_legal(target) or is_internal(target):
+        if not is_legal(target) or is_internal(target) or is_export(target):
             refused += [_illegal_name(topic.name, target) for topic in topics]
         elif len(topics) > 1:
             rivals = _some([topic.name for topic in topics])
@@ -291,7 +302,9 @@ def _named(
 
 
 def _illegal_name(topic: str, target: str) -> RefusedTopic:
-    if is_legal(target):
+    if is_export(target):
+        rule = "only a failback gives a topic such a name, for records that never crossed"
+    elif is_legal(target):
         rule = "names of internal topics are Kafka's, MirrorMaker 2's and Causeway's own"
     elif len(target) > MAX_NAME_CHARACTERS:
         rule = f"{len(target)} characters; at most {MAX_NAME_CHARACTERS} are allowed"

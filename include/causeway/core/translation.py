@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
-from causeway.core.flow_state import KnownPair
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited, LowerBound
-from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.known_pairs import KnownPair
+from causeway.core.offset_map import Run, runs_of_topics
 from causeway.core.position import ForeignPosition, Position
 
 _NO_END = (1 << 63) - 1
@@ -105,8 +105,9 @@ class Reach:
 
     source_next: SourceOffset
     target_next: TargetOffset
-    is_adopted: bool = False
-    """A person set it, without data: there need be no run that leads up to it."""
+    adopted_at: int = -1
+    """Generation in which a person set it, without data: unless there is a newer run, none leads up to it.
+    -1: nobody did."""
     target_end: TargetOffset | None = None
     """The end of the target's log, if somebody asked: how far a target offset can be. None: a marker behind
     the last mirrored record."""
@@ -115,18 +116,20 @@ class Reach:
 def reach_of(
     position: Position | ForeignPosition | None,
     pair: KnownPair,
+    partition: int,
     *,
     target_end: TargetOffset | None = None,
 ) -> Reach | None:
     """None: no position of these two topics."""
     if not isinstance(position, Position):
         return None
-    if (position.source_topic_id, position.target_topic_id) != (pair.source_topic_id, pair.target_topic_id):
+    if position.ids != pair.ids:
         return None
+    adopted_at = pair.adopted_at_of(partition)
     return Reach(
         source_next=position.source_next,
         target_next=position.target_next,
-        is_adopted=pair.adopted_at >= 0 and position.generation == pair.adopted_at,
+        adopted_at=adopted_at if adopted_at <= position.generation else -1,
         target_end=target_end,
     )
 
@@ -256,10 +259,11 @@ def _nothing_older(_offset: int) -> LowerBound | None:
 def _directions(
     runs: list[Run], reach: Reach | None, ids: tuple[UUID, UUID]
 ) -> tuple[_Direction, _Direction, Reach | None]:
-    ours = runs_that_hold(run for run in runs if (run.source_topic_id, run.target_topic_id) == ids)
+    ours = runs_of_topics(runs, ids)
+    is_adopted = _is_adopted(ours, reach)
     if reach is not None:
-        ours = _covered(ours, reach)
-    ends = _ends(ours, reach)
+        ours = _covered(ours, reach, is_adopted=is_adopted)
+    ends = _ends(ours, reach, is_adopted=is_adopted)
     if ends is None:
         why = (
             NeverMirrored()
@@ -289,16 +293,22 @@ def _directions(
         begins=begins[1],
         before=before,
         upto=target_end,
-        there=ours[-1].source_next if ours and not ends.is_adopted else ends.source_next,
+        there=ours[-1].source_next if ours and not is_adopted else ends.source_next,
         beyond=beyond,
     )
     return forth, back, ends
 
 
-def _covered(runs: list[Run], reach: Reach) -> list[Run]:
+def _is_adopted(runs: Sequence[Run], reach: Reach | None) -> bool:
+    """Whether a person set the position and nothing was copied since. A run may have committed it again,
+    in a generation of its own."""
+    return reach is not None and 0 <= reach.adopted_at >= max((run.generation for run in runs), default=-1)
+
+
+def _covered(runs: list[Run], reach: Reach, *, is_adopted: bool) -> list[Run]:
     """A position in front of the map's end: the target lost its tail, or a person said to go on from there,
     and what lies behind is copied again. Where the source lost records, others have taken their offsets."""
-    source, target = (reach.source_next, _NO_END) if reach.is_adopted else (_NO_END, reach.target_next)
+    source, target = (reach.source_next, _NO_END) if is_adopted else (_NO_END, reach.target_next)
     while runs and (runs[-1].target_first >= target or runs[-1].source_first >= source):
         runs.pop()
     if runs and (runs[-1].target_next > target or runs[-1].source_next > source):
@@ -306,12 +316,12 @@ def _covered(runs: list[Run], reach: Reach) -> list[Run]:
     return runs
 
 
-def _ends(runs: list[Run], reach: Reach | None) -> Reach | None:
+def _ends(runs: list[Run], reach: Reach | None, *, is_adopted: bool) -> Reach | None:
     """How far both know the mirror to be."""
     if not runs:
         return reach
     last = runs[-1]
-    if reach is not None and (reach.is_adopted or reach.target_next == last.target_next):
+    if reach is not None and (is_adopted or reach.target_next == last.target_next):
         return reach
     return Reach(
         source_next=last.source_next,

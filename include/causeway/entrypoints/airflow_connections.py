@@ -5,6 +5,7 @@ From the moment a connection is read here, its secrets are masked in the task's 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from causeway.config.connections import (
     FoundConnection,
     environment_variable,
     parse_connection,
+    refuse_twin,
     resolve_endpoint,
 )
 from causeway.config.deployment import Deployment
@@ -61,6 +63,7 @@ def hand_over(deployment: Deployment, aliases: Sequence[str]) -> HandedOver:
 def airflow_endpoint(deployment: Deployment, alias: str) -> ClusterEndpoint:
     """:raises ConfigError: as `hand_over`."""
     reference = deployment.clusters[alias]
+    refuse_twin(reference.connection_id, deployment.connection_ids, os.environ)  # Airflow looks there, too
     return resolve_endpoint(alias, reference.connection_id, {}, _from_airflow, insecure=reference.insecure)
 
 

@@ -25,7 +25,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from causeway import lab
+import causeway
 from causeway.config.connections import environment_variable
 from causeway.config.load import load_flows
 from causeway.config.units import parse_duration_seconds
@@ -127,7 +127,9 @@ class CopyOperator(SparkSubmitOperator):  # type: ignore[misc]  # airflow is not
         except AirflowException:
             if hook.exit_code != PARKED:
                 raise failure(hook.exit_code, hook.last_words) from None
-            self.log.warning("partitions are parked; the others went on, the report says which and why")
+            self.log.warning(
+                "partitions are parked, or lanes in doubt; the others went on, the report says which and why"
+            )
         return str(report)
 
 
@@ -174,4 +176,4 @@ def let_spark_run_here() -> None:
 
 def tied_to_this_process() -> list[str]:
     """Put in front of a command: the kernel ends it when this process is gone, even by kill -9."""
-    return [sys.executable, "-I", "-S", str(files(lab) / "tied_exec.py"), str(os.getpid())]
+    return [sys.executable, "-I", "-S", str(files(causeway) / "tied_exec.py"), str(os.getpid())]

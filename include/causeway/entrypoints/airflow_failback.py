@@ -15,6 +15,7 @@ from causeway.config.load import load_flows
 from causeway.entrypoints.airflow_approval import APPROVE, approval_form, refuse_unapproved
 from causeway.entrypoints.airflow_connections import airflow_endpoint
 from causeway.entrypoints.airflow_failures import failing_as_airflow_does
+from causeway.entrypoints.tables import one_line
 
 if TYPE_CHECKING:
     from causeway.core.group_filter import FlowGroups
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("causeway")
 LOOK, APPLY = "look", "apply"
 HOME = "home"
-_MOST_CHARACTERS = 20_000
 
 
 def failback_form() -> dict[str, Param]:
@@ -43,6 +43,13 @@ def failback_form() -> dict[str, Param]:
             title="Accept loss",
             description="rebuild only: let records go that the new primary doesn't have any more",
         ),
+        "plan": Param(
+            None,
+            type=["null", "string"],
+            title="Plan",
+            description="Only if the plan is still this one, as a dry run showed it; a rebuild that nobody "
+            "approves needs it",
+        ),
         **approval_form("price"),
     }
 
@@ -54,7 +61,7 @@ def look_at_failback(flow: str, flows_file: str, params: Mapping[str, Any]) -> d
         plan, text = (
             _look_home(ways, selection, params) if params["step"] == HOME else _look_back(ways, params)
         )
-    fenced = text[:_MOST_CHARACTERS].replace("```", "'''")  # a name from a broker may hold anything
+    fenced = text.replace("```", "'''")  # a name from a broker may hold anything
     return {"plan": plan, "body": f"```\n{fenced}\n```"}
 
 
@@ -73,39 +80,36 @@ def apply_failback(
     with failing_as_airflow_does():
         ways, selection = _opened(flow, flows_file)
         if params["step"] == HOME:
-            return _go_home(ways, selection, looked["plan"])
+            return {**_go_home(ways, selection, looked["plan"]), **_protect_again(ways, flows_file)}
         return _go_back(ways, looked["plan"], params)
 
 
 def _look_back(ways: Ways, params: Mapping[str, Any]) -> tuple[str, str]:
     """Nobody is asked for a yes to what would be refused."""
     from causeway.core.failback.plan import Way
-    from causeway.core.failback.rebuild import refuse_rebuild
+    from causeway.core.failback.rebuild import refuse_rebuild, refuse_unseen
     from causeway.entrypoints.failback_text import plan_text
-    from causeway.flows.failback.back import look_before_failback
+    from causeway.flows.failback.back import look_before_failback, refuse_another_plan
 
     plan = look_before_failback(ways, Way(params["step"]), for_real=not params["dry_run"])
-    text = plan_text(plan)
+    accepts_loss, named = bool(params["accept_loss"]), (params.get("plan") or "").strip()
+    text = plan_text(plan, accepts_loss=accepts_loss)
     _tell(text)
-    if plan.rebuild is not None and not params["dry_run"]:
-        refuse_rebuild(plan.rebuild, accepts_loss=bool(params["accept_loss"]))
+    if params["dry_run"]:
+        return plan.hash, text
+    if plan.rebuild is not None:
+        refuse_rebuild(plan.rebuild, accepts_loss=accepts_loss)
+        if params["approve"] == "auto":
+            refuse_unseen(plan.flow, named, "Plan")
+    refuse_another_plan(plan, named)
     return plan.hash, text
 
 
 def _look_home(ways: Ways, selection: FlowGroups, params: Mapping[str, Any]) -> tuple[str, str]:
     from causeway.entrypoints.failover_text import sheet_text
-    from causeway.flows.failback.home import home_wish
-    from causeway.flows.failover.apply import look_before_failover
+    from causeway.flows.failback.home import look_before_homecoming
 
-    sheet = look_before_failover(
-        ways.reverse,
-        ways.new,
-        ways.old,
-        home_wish(ways.reverse),
-        selection,
-        home_of=ways.forward,
-        for_real=not params["dry_run"],
-    )
+    sheet = look_before_homecoming(ways, selection, for_real=not params["dry_run"])
     text = sheet_text(sheet)
     _tell(text)
     return sheet.plan.agreement, text
@@ -139,9 +143,23 @@ def _go_home(ways: Ways, selection: FlowGroups, plan: str) -> dict[str, Any]:
 
     operator = Operator(by=_who(), consent=lambda _: None, say=log.info, expected_plan=plan)
     done = come_home(ways, selection, operator)
-    log.info("%s: all is home", ways.forward.name)
+    for line in done.not_yet:
+        log.warning(line)
+    if not done.not_yet:
+        log.info("%s: all is home", ways.forward.name)
     verified = {} if done.moved is None else done.moved.verified.as_dict()
-    return {"run": done.run.run, "was_done": done.moved is None, **verified}
+    for line in () if done.moved is None else done.moved.slipped:
+        log.warning("%s: put right: %s", ways.forward.name, one_line(line))
+    return {"run": done.run.run, "was_done": done.moved is None, "not_yet": list(done.not_yet), **verified}
+
+
+def _protect_again(ways: Ways, flows_file: str) -> dict[str, Any]:
+    from causeway.flows.failback.protection import protect_again
+
+    unprotected = protect_again(ways, load_flows(flows_file).groups[ways.forward.name], log.info)
+    for line in unprotected:
+        log.warning("%s: %s", ways.forward.name, one_line(line))
+    return {"unprotected": unprotected}
 
 
 def _opened(flow: str, flows_file: str) -> tuple[Ways, FlowGroups]:

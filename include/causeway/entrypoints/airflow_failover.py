@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ BODY = "body"
 """XCom of `estimate`: what whoever approves reads."""
 _FIELDS = {"at": "timestamp"}
 """Of the form, where they aren't called as the command line's options."""
+_NAMED = 5
 Facts = dict[str, Any]
 
 
@@ -179,11 +180,18 @@ def report_failover(flow: str, flows_file: str, kept: Facts, applied: Facts, ver
     seconds = (run.ended_ms - run.begun_ms) / 1000
     log.info("%s: failover %s is in the journal, %.1f s after its snapshot", flow, run.run, seconds)
     log.info("%s: fenced; back with `causeway failover %s --rollback %s`", flow, flow, run.run)
-    left = [*applied["left_alone"], *run.left_alone]
-    if left:
-        named = one_line("; ".join(left[:5]))
-        raise AirflowFailException(f"{len(left)} left alone, the others are moved: {named}")
+    for line in run.slipped:
+        log.warning("%s: put right: %s", flow, one_line(line))
+    refuse_left_alone([*applied["left_alone"], *run.left_alone], len(applied["left_alone"]) + run.left_count)
     return {**kept, **verified, "committed": applied["committed"], "seconds": seconds}
+
+
+def refuse_left_alone(first: Sequence[str], count: int) -> None:
+    """`first`: of so many; the journal doesn't keep them all."""
+    if count:
+        more = f"; and {count - _NAMED:,} more" if count > _NAMED else ""
+        named = one_line("; ".join(first[:_NAMED]))
+        raise AirflowFailException(f"{count:,} left alone, the others are moved: {named}{more}")
 
 
 def _opened(flow: str, flows_file: str) -> _Opened:

@@ -18,7 +18,8 @@ def run_form(schedule: FlowSchedule) -> dict[str, Param]:
             run_for is None,
             type="boolean",
             title="Until caught up",
-            description="End as soon as nothing is left to copy, whatever Run for says",
+            description="End once all is copied that the source holds when the run begins; this overrides "
+            "Run for",
         ),
         "run_for": Param(
             None if run_for is None else spell_duration(run_for),

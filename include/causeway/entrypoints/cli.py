@@ -6,10 +6,8 @@ SIGTERM end a verb in the same way, with 130, after it has cleaned up.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import signal
 import sys
 import traceback
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -17,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from causeway import interruption
 from causeway.core.errors import BadInput, CausewayError
-from causeway.entrypoints import flow_verbs, verbs
+from causeway.entrypoints import flow_verbs, screen, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
 from causeway.entrypoints.drill_verb import add_drill
 from causeway.entrypoints.failback_verb import add_failback
@@ -26,11 +25,13 @@ from causeway.entrypoints.failover_verb import add_failover
 from causeway.entrypoints.gap_verbs import add_gap_verbs
 from causeway.entrypoints.groups_verb import add_groups
 from causeway.entrypoints.import_verb import add_import
+from causeway.entrypoints.interrupted import last_line
 from causeway.entrypoints.map_verbs import add_map_verbs
+from causeway.entrypoints.next_verb import add_next
+from causeway.entrypoints.recover_verb import add_recover
 from causeway.entrypoints.upkeep_verbs import add_upkeep
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
-INTERRUPTED = 130
 DEFECT = 6
 
 _DESCRIPTION = """\
@@ -45,6 +46,7 @@ with two real brokers on this machine:
   causeway plan sf_to_nyc                   what a run would copy; writes nothing
   causeway run sf_to_nyc --until-caught-up  copy it
   causeway status sf_to_nyc                 who holds it, where each partition stands, what is parked
+  causeway next sf_to_nyc                   where it is in a failover or failback; the command that comes next
   causeway verify sf_to_nyc                 compare both clusters, record by record
   causeway drift sf_to_nyc                  settings and ACLs that differ; `sync` makes them the source's
   causeway groups sf_to_nyc                 where consumer groups would go on, or why not
@@ -58,7 +60,7 @@ exit codes:
   2    what a person wrote is wrong: an option, a name, a field of flows.yaml or of a connection
   3    a cluster can't be used as asked: unreachable, password, a missing right, too old
   4    somebody else has the flow: another run, a fence
-  5    partitions are parked, or groups left alone; the others were copied, compared, or moved
+  5    partitions are parked, lanes in doubt, or groups left alone; the others were copied, compared, or moved
   6    the clusters contradict the protocol, or Causeway has a defect: stop and look
   130  interrupted
 
@@ -67,34 +69,60 @@ environment (AIRFLOW_CONN_KAFKA_SF='{"conn_type": "kafka", "extra": {"bootstrap.
 a running lab, then in Airflow. Secrets are never options. A lab's data, shared with `make demo`, and Kafka's
 jars are kept in .causeway of the project, or of the folder that CAUSEWAY_HOME names.
 """
+_OF_STATUS = """\
+If the source does not answer, the first line says so and since when this command has tried. The table then
+shows what the target knows: positions, last mirrored records and their age, holder, fences, parked
+partitions. END and LAG are unknown. The exit code is 3, also with --json, which prints the same table.
+If only some nodes of the source are silent, their partitions wait, with what the target knows of them. The
+other partitions show their lag, and the exit code is as if the silent ones were not there.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """:returns: the exit code. The only place where an error becomes a line and a number."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    screen.hold_closed_streams()
+    with interruption.listening(), interruption.whole():
+        return _heard(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _heard(given: list[str]) -> int:
+    """Only the verb can be ended: what is said of it afterwards nobody could say again."""
+    as_json, options = "--json" in given, None
     try:
-        options = parser().parse_args(given)
-        outcome = _verb(options)(_request(options))
+        with interruption.endable():
+            _refuse_lone_dashes(given)
+            options = parser().parse_args(given)
+            outcome = _verb(options)(_request(options))
         _print(outcome, as_json=as_json)
+        if interruption.was_not_heard():
+            screen.note("causeway: interrupted when all was done: what is printed holds")
+            return interruption.EXIT_CODE
     except CausewayError as error:
+        if interruption.was_asked():
+            screen.note(f"causeway: interrupted; meanwhile: {error}")
+            return interruption.EXIT_CODE
         _complain(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt as stop:
-        _note(f"causeway: interrupted{f'; {stop}' if str(stop) else ''}")  # what couldn't be cleaned up
-        return INTERRUPTED
+        screen.note(last_line(stop, options))
+        return interruption.EXIT_CODE
     except Exception:  # noqa: BLE001 - the last boundary: Python's own exit code, 1, would mean "difference found"
-        traceback.print_exc()
-        _note("causeway: error: a defect of Causeway, not of what you wrote; please report the lines above")
+        screen.note(traceback.format_exc())
+        screen.note(
+            "causeway: error: a defect of Causeway, not of what you wrote; please report the lines above"
+        )
         return DEFECT
-    finally:
-        signal.signal(signal.SIGTERM, previous)
     return outcome.exit_code
 
 
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
+def _refuse_lone_dashes(given: Sequence[str]) -> None:
+    """argparse takes only the first one for what it is, and hands on lists where there should be words.
+
+    :raises BadInput: one that means nothing.
+    """
+    if given.count("--") > 1 or any(word.startswith("--") and word.endswith("=--") for word in given):
+        remedy = "write it once, before what begins with a dash"
+        raise BadInput("--", rule="means that no option follows, and is no value", remedy=remedy)
 
 
 def _verb(options: Namespace) -> Verb:
@@ -104,11 +132,25 @@ def _verb(options: Namespace) -> Verb:
 
 def _request(options: Namespace) -> Request:
     say = _say if options.verbose else _say_nothing
-    return Request(options=options, environ=os.environ, directory=Path.cwd(), progress=_note, say=say)
+    return Request(
+        options=options, environ=os.environ, directory=_current_folder(), progress=screen.note, say=say
+    )
+
+
+def _current_folder() -> Path:
+    """:raises BadInput: somebody has deleted it."""
+    try:
+        return Path.cwd()
+    except OSError as reason:
+        raise BadInput(
+            "the current folder",
+            rule=f"can't be used: {reason.strerror}",
+            remedy="go to the project's folder (cd), and run it again",
+        ) from None
 
 
 def _say(line: str) -> None:
-    _note(f"causeway: {line}")
+    screen.note(f"causeway: {line}")
 
 
 def _say_nothing(_line: str) -> None:
@@ -116,27 +158,28 @@ def _say_nothing(_line: str) -> None:
 
 
 def _print(outcome: Outcome, *, as_json: bool) -> None:
-    text = json.dumps(outcome.payload, indent=2, ensure_ascii=False) if as_json else outcome.text
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # `causeway flows | head -1`: the reader has what it wanted. Python would complain again at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """:raises BadInput: standard output takes no more."""
+    why = screen.answer_in_json(outcome.payload) if as_json else screen.answer(outcome.text)
+    if why:
+        raise _unwritten(why, f"the command itself is over, with exit code {outcome.exit_code}")
 
 
-def _note(line: str) -> None:
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except BrokenPipeError:  # nobody reads progress any more; that is no reason to stop copying
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+class _Unwritten(BadInput):
+    """Nobody can read the answer, nor, in JSON, that it is missing."""
+
+
+def _unwritten(why: str, what_stands: str) -> _Unwritten:
+    return _Unwritten(
+        "standard output",
+        rule=f"the answer can't be written there: {why}",
+        remedy=f"{what_stands}; make room, or let it write elsewhere, and ask again",
+    )
 
 
 def _complain(error: CausewayError, *, as_json: bool) -> None:
-    if as_json:
-        payload = {**error.as_dict(), "message": str(error), "exit_code": error.exit_code}
-        _print(Outcome(payload=payload, text=""), as_json=True)
-    else:
-        _note(f"causeway: error: {error}")
+    payload = {**error.as_dict(), "message": str(error), "exit_code": error.exit_code}
+    if not as_json or isinstance(error, _Unwritten) or screen.answer_in_json(payload):
+        screen.note(f"causeway: error: {error}")
 
 
 class _Parser(ArgumentParser):
@@ -152,6 +195,12 @@ class _Parser(ArgumentParser):
             return self.parse_known_intermixed_args(args, namespace)
         finally:
             self.is_intermixed = True
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help and version, which nobody may be able to read."""
+        why = screen.answer(message.rstrip("\n"))
+        if why:
+            raise _unwritten(why, "nothing was done")
 
     def error(self, message: str) -> NoReturn:
         raise BadInput(self.prog, rule=_rephrased(message), remedy=f"see {self.prog} --help")
@@ -175,9 +224,9 @@ def _noun(argument: str) -> str:
 
 
 def parser() -> ArgumentParser:
+    common = _common_options()
     root = _new_parser("causeway", _DESCRIPTION, _EPILOG)
     root.add_argument("--version", action="version", version=f"causeway {_version()}")
-    common = _common_options()
     root.set_defaults(file=None, verbose=False, json=False)
     commands = root.add_subparsers(title="verbs", metavar="VERB", required=True, dest="VERB")
 
@@ -199,25 +248,41 @@ def parser() -> ArgumentParser:
         return made
 
     _add_lab(commands, add)
-    listing = add("flows", verbs.flows, "check flows.yaml and list its flows", has_flow=False)
-    listing.add_argument(
-        "--connections", action="store_true", help="check the clusters' connections too (no network)"
-    )
+    _add_flows(add)
     add("plan", flow_verbs.plan, "what a run would copy; writes nothing")
     _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
-    add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
-    add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    status = add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
+    status.epilog = _OF_STATUS
+    _add_verify(add)
+    add_next(add)
     add_groups(add)
     add_doctor(add)
     add_map_verbs(add)
     add_upkeep(add)
     _add_fences(add)
+    add_recover(add)
     add_failover(add)
     add_failback(add)
     add_drill(add)
     add_gap_verbs(add)
     add_import(add)
     return root
+
+
+def _add_flows(add: Any) -> None:
+    listing = add("flows", verbs.flows, "check flows.yaml and list its flows", has_flow=False)
+    listing.add_argument(
+        "--connections", action="store_true", help="check the clusters' connections too (no network)"
+    )
+
+
+def _add_verify(add: Any) -> None:
+    verify = add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    verify.add_argument(
+        "--all",
+        action="store_true",
+        help="after a failback: also what was mirrored before it, and what it brought back",
+    )
 
 
 def _add_fences(add: Any) -> None:
@@ -229,15 +294,24 @@ def _add_fences(add: Any) -> None:
         ),
         ("lift", flow_verbs.lift, "lift the fence: runs may add records again"),
     ):
-        because = add(name, verb, summary)
-        because.add_argument(
+        parser = add(name, verb, summary)
+        parser.add_argument(
             "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
         )
+        if verb is flow_verbs.fence:
+            parser.add_argument(
+                "--topics", metavar="NAMES", help="fence only these source topics: a,b; the others go on"
+            )
+        else:
+            parser.add_argument(
+                "--fence", metavar="N", help="lift fence N of `causeway status`, if several stand"
+            )
 
 
 def _new_parser(name: str, description: str, epilog: str) -> _Parser:
     return _Parser(
         prog=name,
+        parents=[_common_options()],  # its own: root's defaults would become those of the verbs
         description=description,
         epilog=epilog,
         allow_abbrev=False,
@@ -246,7 +320,7 @@ def _new_parser(name: str, description: str, epilog: str) -> _Parser:
 
 
 def _common_options() -> ArgumentParser:
-    """After each verb; SUPPRESS keeps a verb's silence from undoing what was said before."""
+    """Before and after each verb; SUPPRESS keeps a verb's silence from undoing what was said before it."""
     common = ArgumentParser(add_help=False)
     common.add_argument(
         "--file",
@@ -270,18 +344,16 @@ def _add_lab(commands: Any, add: Any) -> None:
     up = add(
         "up",
         verbs.lab_up,
-        "start the clusters; those that are up stay as they are",
+        "start the clusters; those that are up, or have data, stay as they were made",
         of=verbs_of_lab,
         has_flow=False,
     )
     up.add_argument("--clusters", metavar="NAMES", default="sf,nyc", help="with commas (default: sf,nyc)")
+    up.add_argument("--kafka", metavar="VERSION", choices=("4.3.1", "3.9.2"), help="4.3.1 (default) or 3.9.2")
     up.add_argument(
-        "--kafka", metavar="VERSION", default="4.3.1", choices=("4.3.1", "3.9.2"), help="4.3.1 or 3.9.2"
+        "--security", choices=("PLAINTEXT", "SASL_SSL"), help="PLAINTEXT (default); SASL_SSL: TLS and SCRAM"
     )
-    up.add_argument(
-        "--security", default="PLAINTEXT", choices=("PLAINTEXT", "SASL_SSL"), help="SASL_SSL: TLS and SCRAM"
-    )
-    up.add_argument("--nodes", type=int, default=1, choices=(1, 2, 3, 5), help="of each cluster (default: 1)")
+    up.add_argument("--nodes", type=int, choices=(1, 2, 3, 5), help="of each cluster (default: 1)")
     down = add("down", verbs.lab_down, "stop the clusters; their data stays", of=verbs_of_lab, has_flow=False)
     down.add_argument(
         "--forget", action="store_true", help="delete their data too, those of earlier labs and of the demo"
@@ -292,15 +364,28 @@ def _add_lab(commands: Any, add: Any) -> None:
 def _add_run(run: ArgumentParser) -> None:
     length = run.add_mutually_exclusive_group()
     length.add_argument(
-        "--until-caught-up", action="store_true", help="end as soon as nothing is left to copy"
+        "--until-caught-up",
+        action="store_true",
+        help="end once all is copied that the source holds when the run begins; what is written later is the "
+        "next run's, so this ends under steady traffic, too",
     )
     length.add_argument(
         "--run-for",
         metavar="TIME",
         help="follow the source this long: 30s, 10m (default: the flow's run_for)",
     )
+    run.add_argument(
+        "--topics", metavar="NAMES", help="copy only these source topics: a,b; the others are left alone"
+    )
     run.add_argument("--take-over", action="store_true", help="take the flow from a run that still holds it")
     run.add_argument("--report", metavar="PATH", help="write the run's report there, as JSON")
+    run.add_argument(
+        "--no-groups",
+        action="store_true",
+        help="leave consumer groups alone (default: if flows.yaml has sync.group.offsets.enabled, the run "
+        "syncs them at its end, as the DAG does; if the copy's exit code is 0 and the sync fails, the exit "
+        "code is the sync's)",
+    )
     run.add_argument("--dry-run", action="store_true", help="plan only; writes nothing")
 
 

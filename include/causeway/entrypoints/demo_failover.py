@@ -159,7 +159,7 @@ def newest_failover(flow: Flow, target: LabCluster) -> str | None:
     from causeway.flows.failover.sides import open_target_side
 
     with open_target_side(target.endpoint()) as sides:
-        found = sides.network.run(lambda: read_journal(sides)).newest(flow.name)
+        found = sides.network.run(lambda: read_journal(sides, flow.name)).newest(flow.name)
     return None if found is None else found.run
 
 

@@ -25,8 +25,10 @@ from causeway.entrypoints.airflow_processes import AirflowDied, marked_processes
 from causeway.entrypoints.airflow_rest import AirflowRest
 from causeway.entrypoints.demo_run import watch_run
 from causeway.entrypoints.tables import table
-from causeway.flows.verify import PartitionPair, verify_flow
-from causeway.flows.verify_mirror import compacted_topics
+from causeway.flows.cleaners import with_cleaners
+from causeway.flows.partition_pair import PartitionPair
+from causeway.flows.runs_of_pairs import with_runs_of_now
+from causeway.flows.verify import verify_flow
 from causeway.lab import lab
 from causeway.lab.cluster import LabCluster
 from causeway.lab.live import LiveProducer
@@ -157,8 +159,10 @@ def _run(home: AirflowHome, rest: AirflowRest, conf: dict[str, Any], say: Say) -
 
 def compare(flow: Flow, clusters: Clusters, say: Say) -> bool:
     """What the source shows now has to be on the target, whatever the runs believe of themselves."""
-    pairs, ends = _pairs(flow, clusters.source.endpoint())
-    found = verify_flow(clusters.source.endpoint(), clusters.target.endpoint(), pairs, ends=ends)
+    source, target = clusters.source.endpoint(), clusters.target.endpoint()
+    pairs, ends = _pairs(flow, source)
+    pairs = with_runs_of_now(flow, source, target, with_cleaners(source, target, pairs).pairs)
+    found = verify_flow(source, target, pairs, ends=ends)
     rows = []
     for topic, verdicts in groupby(found.partitions, key=lambda verdict: verdict.source.topic):
         each = list(verdicts)
@@ -177,13 +181,12 @@ def _pairs(
 ) -> tuple[list[PartitionPair], dict[TopicPartition, SourceOffset]]:
     pairs, ends = [], {}
     topics = [t for t in ClusterAdmin(source).topics() if not t.is_internal and flow.topics.matches(t.name)]
-    compacted = compacted_topics(source, {topic.name for topic in topics})
     with RecordReader(source) as reader:
         for topic in topics:
             for partition in range(topic.partitions):
                 here = TopicPartition(topic.name, partition)
                 there = TopicPartition(flow.naming.target_topic(topic.name), partition)
-                pairs.append(PartitionPair(source=here, target=there, is_compacted=topic.name in compacted))
+                pairs.append(PartitionPair(source=here, target=there))
                 ends[here] = SourceOffset(reader.bounds(here)[1])
     return pairs, ends
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from causeway.core.errors import BadInput
 from causeway.core.instants import rfc3339
 from causeway.entrypoints.flow_verbs import opened, who
 from causeway.entrypoints.tables import table
@@ -13,6 +11,7 @@ from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from causeway.core.failover.drill import DrillRun
 
@@ -28,14 +27,16 @@ def add_drill(add: Any) -> None:
 
 def drill_flow(request: Request) -> Outcome:
     from causeway.flows.failover.drill import drill, history
+    from causeway.flows.report_files import asked_path
 
+    svg = asked_path("--svg", request.options.svg)
     deployment, flow, source, target = opened(request)
     done = None
     if not request.options.history:
         done = drill(flow, source, target, deployment.groups[flow.name], by=who(), say=request.progress)
     runs = history(flow, target)
-    if request.options.svg is not None:
-        _keep_plot(request.options.svg, runs)
+    if svg is not None:
+        _keep_plot(svg, runs)
     payload = {"flow": flow.name, "drills": [{"run": run.run, **run.as_dict()} for run in runs]}
     text = f"{table(_HEADERS, [_row(run) for run in runs])}\n\n{flow.name}: {len(runs)} drills"
     wrong = "" if done is None else done.wrong
@@ -58,11 +59,8 @@ def _row(run: DrillRun) -> tuple[object, ...]:
     )
 
 
-def _keep_plot(path: str, runs: Sequence[DrillRun]) -> None:
+def _keep_plot(path: Path, runs: Sequence[DrillRun]) -> None:
     from causeway.entrypoints.drill_plot import plot
+    from causeway.flows.report_files import write_file
 
-    try:
-        Path(path).write_text(plot(runs), encoding="utf-8")
-    except OSError as reason:
-        rule = f"can't be written: {reason.strerror}"
-        raise BadInput("--svg", value=path, rule=rule, remedy="name another file") from None
+    write_file(plot(runs), path, "--svg")

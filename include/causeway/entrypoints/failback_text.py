@@ -1,29 +1,63 @@
-"""A failback's plan and what became of it, as text for a terminal, a task's log and an approval."""
+"""A failback's plan and what became of it, as text for a terminal, a task's log and an approval.
+
+What is destroyed stands first, then who is in the way, then the tables, the dearest rows first. What is too
+long is cut by rows, and says so: somebody agrees to what stands here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from causeway.core.counting import counted, some
 from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step, TopicPrice, prices
 from causeway.core.failback.rebuild import Reader, RebuildPrice
-from causeway.core.failover.figure import Figure, total
-from causeway.entrypoints.tables import one_line, table
+from causeway.core.failover.figure import total
+from causeway.entrypoints.tables import cut_line, one_line, shortened, table
 
-_READERS_AT_MOST = 10
+_MOST_ROWS, _READERS_AT_MOST = 25, 10
 
 
-def plan_text(plan: FailbackPlan) -> str:
-    """With the price; of a rebuild first what it deletes."""
-    told = _resume_lines(plan) if plan.rebuild is None else _rebuild_lines(plan, plan.rebuild)
+def plan_text(plan: FailbackPlan, *, accepts_loss: bool = False) -> str:
+    """With the price."""
+    told = _resume_lines(plan) if plan.rebuild is None else _rebuild_lines(plan, plan.rebuild, accepts_loss)
     lines = [
         f"{plan.flow}: failback by {plan.reverse}, {plan.way}; plan {plan.hash}",
         "",
         *told,
-        *(f"NOTE {one_line(note)}" for note in plan.notes),
+        *shortened([f"NOTE {note}" for note in plan.notes], where=f" notes{_where(plan)}"),
+        "",
+        *(_resume_table(plan) if plan.rebuild is None else _rebuild_table(plan, plan.rebuild)),
     ]
     return "\n".join(lines)
 
 
+def rebuild_question(plan: FailbackPlan, price: RebuildPrice, new: str) -> str:
+    """What somebody types the flow's name for: it stands below all tables, where it is read last."""
+    topics = len({cut.old.topic for cut in plan.cuts})
+    gone = f" (gone for good: {price.gone})" if price.loses else ""
+    return (
+        f"delete all {price.deleted} records of {counted(topics, 'topic')} of {price.source}{gone}, "
+        f"and mirror {new} there anew"
+    )
+
+
+def _where(plan: FailbackPlan) -> str:
+    return f": `causeway failback {plan.flow} --{plan.way} --dry-run --json` has them all"
+
+
 def _resume_lines(plan: FailbackPlan) -> list[str]:
+    return [
+        f"{plan.flow}: {plan.written} records were written since the failover and go back; {plan.tail} never "
+        "crossed: they stay where they are, and are copied to TOPIC.diverged.TIME on the new primary",
+        *_who_may_read_exports(plan),
+    ]
+
+
+def _resume_table(plan: FailbackPlan) -> list[str]:
     headers = ("OLD PRIMARY", "NEW PRIMARY", "PARTITIONS", "DIVERGENT RECORDS", "BYTES", "TO COPY BACK", "")
+    dearest = sorted(
+        prices(plan), key=lambda price: (not price.parted, price.tail.dearness, price.written.dearness)
+    )
     rows = [
         (
             price.old,
@@ -32,19 +66,60 @@ def _resume_lines(plan: FailbackPlan) -> list[str]:
             str(price.tail),
             str(price.tail_bytes),
             str(price.written),
-            "stays, and is exported" if price.parted else "crosses later: nothing else writes that mirror",
+            _fate(price),
         )
-        for price in prices(plan)
+        for price in dearest
     ]
+    return _cut_table(plan, headers, rows)
+
+
+def _fate(price: TopicPrice) -> str | None:
+    """Of what never crossed."""
+    if price.tail.is_nothing:
+        return None
+    return "stays, and is exported" if price.parted else "crosses later: nothing else writes that mirror"
+
+
+def _rebuild_lines(plan: FailbackPlan, price: RebuildPrice, accepts_loss: bool) -> list[str]:  # noqa: FBT001
+    deleted = (
+        f"{plan.flow}: {price.deleted} records of {price.source} are DELETED, and {price.anew} are copied "
+        f"anew; {plan.tail} never crossed, and are copied to TOPIC.diverged.TIME on the new primary before"
+    )
+    written_to = [f"STILL WRITTEN TO {topic}: stop its writers" for topic in price.written_to]
+    at_work = sorted(price.readers, key=lambda reader: not reader.is_active)
     return [
-        table(headers, rows),
-        "",
-        f"{plan.flow}: {plan.written} records were written since the failover and go back; {plan.tail} never "
-        "crossed: they stay where they are, and are copied to TOPIC.diverged.TIME on the new primary",
+        deleted,
+        *_who_may_read_exports(plan),
+        *_gone_lines(price, accepts_loss),
+        *shortened(written_to, where=f" topics{_where(plan)}"),
+        *shortened(list(map(_reader_line, at_work)), _READERS_AT_MOST, f" groups{_where(plan)}"),
     ]
 
 
-def _rebuild_lines(plan: FailbackPlan, price: RebuildPrice) -> list[str]:
+def _who_may_read_exports(plan: FailbackPlan) -> list[str]:
+    """No flow mirrors an export. Kafka doesn't tell what a consumer's pattern would match."""
+    if plan.tail.is_nothing:
+        return []
+    groups = one_line(some(plan.at_work, _READERS_AT_MOST)) or "none is known"
+    return [
+        "EXPORTS ARE NEW TOPICS: no flow mirrors them, but a consumer that subscribes to a pattern (.*, "
+        f"orders.*) reads them. CHECK the groups with members on the new primary: {groups}"
+    ]
+
+
+def _gone_lines(price: RebuildPrice, accepts_loss: bool) -> list[str]:  # noqa: FBT001
+    if not price.loses:
+        return []
+    gone = price.gone
+    why = f" ({one_line(gone.because)})" if gone.because else ""
+    then = "--accept-loss lets them go" if accepts_loss else "refused without --accept-loss"
+    return [
+        f"GONE FOR GOOD {gone} records of {some(price.losing)}: neither on the new primary nor exported{why}"
+        f"; {then}"
+    ]
+
+
+def _rebuild_table(plan: FailbackPlan, price: RebuildPrice) -> list[str]:
     headers = (
         f"ON {price.source}",
         "PARTITIONS",
@@ -56,20 +131,17 @@ def _rebuild_lines(plan: FailbackPlan, price: RebuildPrice) -> list[str]:
         "LAST WRITTEN",
         "GROUPS THERE",
     )
-    rows = [_rebuild_row(price, topic) for topic in prices(plan)]
-    deleted, anew = (
-        total(figures) for figures in ([p.held for p in price.partitions], [p.anew for p in price.partitions])
-    )
-    return [
-        table(headers, rows),
-        "",
-        f"{plan.flow}: {deleted} records of {price.source} are DELETED, and {anew} are copied anew; "
-        f"{plan.tail} never crossed, and are copied to TOPIC.diverged.TIME on the new primary before",
-        *_gone_lines(price.gone),
-        *(_reader_line(reader) for reader in price.readers[:_READERS_AT_MOST]),
-        *_more_readers(price),
-        *(f"STILL WRITTEN TO {one_line(topic)}: stop its writers" for topic in price.written_to),
-    ]
+    return _cut_table(plan, headers, [_rebuild_row(price, topic) for topic in _dearest(plan, price)])
+
+
+def _dearest(plan: FailbackPlan, price: RebuildPrice) -> list[TopicPrice]:
+    """What is gone for good first, then what is deleted."""
+
+    def key(topic: TopicPrice) -> tuple[tuple[int, int], ...]:
+        parts = price.of_topic(topic.old)
+        return total(part.gone for part in parts).dearness, total(part.held for part in parts).dearness
+
+    return sorted(prices(plan), key=key)
 
 
 def _rebuild_row(price: RebuildPrice, topic: TopicPrice) -> tuple[object, ...]:
@@ -87,27 +159,16 @@ def _rebuild_row(price: RebuildPrice, topic: TopicPrice) -> tuple[object, ...]:
     )
 
 
-def _gone_lines(gone: Figure) -> list[str]:
-    if gone.number == 0:
-        return []
-    why = f" ({gone.because})" if gone.because else ""
-    return [
-        f"GONE FOR GOOD {gone} records of the old primary are neither on the new one nor exported{why}: "
-        "refused without --accept-loss"
-    ]
+def _cut_table(plan: FailbackPlan, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    shown = rows[:_MOST_ROWS]
+    return [table(headers, shown), *cut_line(len(shown), len(rows), f" topics{_where(plan)}")]
 
 
 def _reader_line(reader: Reader) -> str:
-    where = one_line(", ".join(reader.topics))
     what = (
         "has members there: stop its consumers" if reader.is_active else "goes on there where --home puts it"
     )
-    return f"GROUP {one_line(reader.group)} on {where}: {what}"
-
-
-def _more_readers(price: RebuildPrice) -> list[str]:
-    more = len(price.readers) - _READERS_AT_MOST
-    return [f"GROUP ... and {more:,} more"] if more > 0 else []
+    return f"GROUP {reader.group} on {some(reader.topics)}: {what}"
 
 
 def run_text(run: FailbackRun, *, was_done: bool) -> str:
@@ -117,6 +178,8 @@ def run_text(run: FailbackRun, *, was_done: bool) -> str:
         f"{run.flow}: {count:,} divergent records in {name}"
         for name, count in (exports.items() if isinstance(exports, dict) else ())
     ]
+    if lines:
+        lines.append(f"{run.flow}: exclude exports from pattern subscriptions: .*[.]diverged[.][0-9]{{8}}T.*")
     if run.step is Step.HOME:
         return f"{run.flow}: failback {run.run} is over: all is home"
     flow = run.reverse if run.facts.get("parted") else run.flow

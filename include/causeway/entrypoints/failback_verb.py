@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from causeway.entrypoints.failover_verb import ask, plan_given
 from causeway.entrypoints.flow_verbs import opened, who
-from causeway.entrypoints.verbs import Outcome, Request
+from causeway.entrypoints.interrupted import nothing_done_yet
+from causeway.entrypoints.next_verb import with_next
+from causeway.entrypoints.verbs import PARKED, Outcome, Request
 
 if TYPE_CHECKING:
+    from causeway.config.deployment import Deployment
     from causeway.core.failback.plan import FailbackPlan, Way
     from causeway.core.failover.sheet import Sheet
-    from causeway.core.group_filter import FlowGroups
+    from causeway.flows.failback.home import CameHome
     from causeway.flows.failback.logbook import Ways
+
+FENCED = 4
 
 
 def add_failback(add: Any) -> None:
@@ -50,41 +55,65 @@ def add_failback(add: Any) -> None:
     )
     failback.add_argument("--dry-run", action="store_true", help="the price only; writes nothing")
     failback.add_argument("--plan", metavar="HASH", help="only if the plan is still this one")
-    failback.add_argument("--yes", action="store_true", help="don't ask")
+    failback.add_argument(
+        "--yes",
+        action="store_true",
+        help="don't ask; beside --rebuild it needs the --plan that was agreed to",
+    )
 
 
 def failback_flow(request: Request) -> Outcome:
+    with nothing_done_yet("no group was moved, no record was written, and no fence was raised or lifted"):
+        return _fail_back(request)
+
+
+def _fail_back(request: Request) -> Outcome:
     from causeway.core.failback.plan import Way
+    from causeway.core.failback.rebuild import refuse_unseen
     from causeway.entrypoints.failback_ways import flow_back
     from causeway.flows.failback.logbook import Ways
 
+    if request.options.rebuild and request.options.yes and not request.options.dry_run:
+        refuse_unseen(request.options.flow, plan_given(request), "--plan")
     deployment, forward, old, new = opened(request)
     ways = Ways(forward, flow_back(deployment, forward), old, new)
     if request.options.home:
-        return _home(request, ways, deployment.groups[ways.reverse.name])
+        return _home(request, ways, deployment)
     return _back(request, ways, Way.REBUILD if request.options.rebuild else Way.RESUME)
 
 
 def _back(request: Request, ways: Ways, way: Way) -> Outcome:
     from causeway.core.failback.plan import failback_fields
-    from causeway.entrypoints.failback_text import plan_text, run_text
-    from causeway.flows.failback.back import Operator, fail_back, look_before_failback
+    from causeway.entrypoints.failback_text import plan_text, rebuild_question, run_text
+    from causeway.flows.failback.back import (
+        Operator,
+        fail_back,
+        look_before_failback,
+        refuse_another_plan,
+    )
 
+    accepts_loss, old, new = request.options.accept_loss, ways.forward.source, ways.forward.target
     if request.options.dry_run:
+        expected = plan_given(request)
         plan = look_before_failback(ways, way)
-        text = f"{plan_text(plan)}\n\n{plan.flow}: nothing was written"
+        refuse_another_plan(plan, expected)
+        text = f"{plan_text(plan, accepts_loss=accepts_loss)}\n\n{plan.flow}: nothing was written"
         return Outcome(payload=plan.as_dict(), text=text)
 
     def consent(plan: FailbackPlan) -> None:
-        request.progress(plan_text(plan))
-        ask(request, plan.flow, _what(ways, plan))
+        request.progress(plan_text(plan, accepts_loss=accepts_loss))
+        if plan.rebuild is None:
+            ask(request, plan.flow, f"lead what was written on {new} back to {old}")
+        else:
+            what, script = rebuild_question(plan, plan.rebuild, new), f"--yes --plan {plan.hash}"
+            ask(request, plan.flow, what, in_a_script=script)
 
     operator = Operator(
         by=who(),
         consent=consent,
         say=request.progress,
         expected_plan=plan_given(request),
-        accepts_loss=request.options.accept_loss,
+        accepts_loss=accepts_loss,
     )
     done = fail_back(ways, way, operator)
     payload = {
@@ -94,33 +123,27 @@ def _back(request: Request, ways: Ways, way: Way) -> Outcome:
         "was_done": done.was_done,
         "plan": None if done.plan is None else done.plan.as_dict(),
     }
-    return Outcome(payload=payload, text=run_text(done.run, was_done=done.was_done))
+    return with_next(request, Outcome(payload=payload, text=run_text(done.run, was_done=done.was_done)))
 
 
-def _what(ways: Ways, plan: FailbackPlan) -> str:
-    old, new = ways.forward.source, ways.forward.target
-    if plan.rebuild is None:
-        return f"lead what was written on {new} back to {old}"
-    topics = len({cut.old.topic for cut in plan.cuts})
-    return f"delete all records of {topics} topics of {old}, and mirror {new} there anew"
-
-
-def _home(request: Request, ways: Ways, selection: FlowGroups) -> Outcome:
-    from causeway.entrypoints.failover_text import sheet_text
-    from causeway.entrypoints.failover_verb import failed_over
+def _home(request: Request, ways: Ways, deployment: Deployment) -> Outcome:
+    from causeway.entrypoints.failover_text import question_text, sheet_text
     from causeway.entrypoints.failover_wish import still_seconds_given
-    from causeway.flows.failback.home import come_home, home_wish
-    from causeway.flows.failover.apply import Operator, look_before_failover
+    from causeway.flows.failback.home import come_home, look_before_homecoming
+    from causeway.flows.failback.protection import protect_again
+    from causeway.flows.failover.apply import Operator, refuse_another_plan
 
+    selection = deployment.groups[ways.reverse.name]
     still_seconds = still_seconds_given(request.options.still)
-    reverse, old, new = ways.reverse, ways.old, ways.new
     if request.options.dry_run:
-        sheet = look_before_failover(reverse, new, old, home_wish(reverse), selection, home_of=ways.forward)
+        expected = plan_given(request)
+        sheet = look_before_homecoming(ways, selection)
+        refuse_another_plan(ways.reverse, sheet, expected)
         text = f"{sheet_text(sheet)}\n\n{ways.forward.name}: nothing was written"
         return Outcome(payload=sheet.as_dict(), text=text)
 
     def consent(sheet: Sheet) -> None:
-        request.progress(sheet_text(sheet))
+        request.progress(question_text(sheet))
         ask(request, ways.forward.name, f"move {len(sheet.plan.groups)} groups home to {ways.forward.source}")
 
     operator = Operator(
@@ -131,12 +154,27 @@ def _home(request: Request, ways: Ways, selection: FlowGroups) -> Outcome:
         still_seconds=still_seconds,
     )
     done = come_home(ways, selection, operator)
-    last = f"{ways.forward.name}: all is home: run it again (`causeway run {ways.forward.name}`, or its DAG)"
+    unprotected: list[str] = []
+    if not done.not_yet:
+        unprotected = protect_again(ways, deployment.groups[ways.forward.name], request.progress)
+    return _home_again(request, done, unprotected)
+
+
+def _home_again(request: Request, done: CameHome, unprotected: list[str]) -> Outcome:
+    """The last line is the truth: what was done, and what keeps the flow from going on."""
+    from causeway.entrypoints.failover_verb import failed_over
+
     if done.moved is None:
-        return Outcome(payload={"run": done.run.run, "was_done": True}, text=last)
-    moved = failed_over(done.moved, stays_fenced=False)
-    return Outcome(
-        payload={**moved.payload, "failback": done.run.run, "was_done": False},
-        text=f"{moved.text}\n{last}",
-        exit_code=moved.exit_code,
-    )
+        payload, lines, code = {"run": done.run.run, "was_done": True}, [], 0
+    else:
+        moved = failed_over(done.moved, stays_fenced=False)
+        payload = {**moved.payload, "failback": done.run.run, "was_done": False}
+        lines, code = [moved.text], moved.exit_code
+    payload |= {"not_yet": list(done.not_yet), "unprotected": unprotected}
+    flow = done.run.flow
+    if done.not_yet:
+        text = "\n".join([*lines, f"{flow}: groups and positions are home", *done.not_yet])
+        return Outcome(payload={**payload, "next": None}, text=text, exit_code=FENCED)
+    text = "\n".join([*lines, *unprotected, f"{flow}: all is home"])
+    code = code or (PARKED if unprotected else 0)
+    return with_next(request, Outcome(payload=payload, text=text, exit_code=code))

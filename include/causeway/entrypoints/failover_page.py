@@ -1,6 +1,7 @@
 """The failover sheet as a page: one file without anything from elsewhere, readable on a telephone at night.
 
-On a narrow screen each row of a table becomes a card, whose labels are the columns' names.
+Totals first, then what is left alone, then the tables, the dearest rows first. On a narrow screen each row of
+a table becomes a card, whose labels are the columns' names.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from causeway.core.failover.figure import Figure
 from causeway.core.failover.place import shown
 from causeway.core.failover.sheet import Sheet
 from causeway.core.instants import rfc3339
-from causeway.entrypoints.failover_text import headline
-from causeway.entrypoints.tables import one_line
+from causeway.entrypoints.failover_text import by_source, headline, lost_or_left, what_becomes_of_groups
+from causeway.entrypoints.tables import NUMBER, cut_line, one_line
+from causeway.flows.report_files import write_file
 
-_MOST_MOVES = 2_000
+_MOST_MOVES, _MOST_OPEN = 2_000, 25
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 70rem; padding: 1rem; }
@@ -25,7 +27,7 @@ h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid #8886; padding: .35rem .6rem .35rem 0; }
 th, td { text-align: left; vertical-align: top; }
-th { overflow-wrap: normal; } td .loud { white-space: nowrap; }
+th { overflow-wrap: normal; } td .loud, .number { white-space: nowrap; }
 .big { font-size: 1.6rem; font-weight: 600; } .loud { color: #c2410c; font-weight: 600; }
 .quiet { opacity: .75; } li { margin: .3rem 0; } summary { cursor: pointer; padding: .5rem 0; }
 @media (max-width: 640px) {
@@ -38,7 +40,8 @@ th { overflow-wrap: normal; } td .loud { white-space: nowrap; }
 
 
 def write_page(sheet: Sheet, path: Path) -> None:
-    path.write_text(page(sheet), encoding="utf-8")
+    """:raises BadInput: it can't be written."""
+    write_file(page(sheet), path, "--html")
 
 
 def page(sheet: Sheet) -> str:
@@ -57,9 +60,9 @@ def page(sheet: Sheet) -> str:
 def _summary(sheet: Sheet) -> str:
     source = sheet.source_silent and f"The source can't be asked: {sheet.source_silent}"
     fence = f"Fenced {sheet.fenced}" if sheet.fenced else "Not fenced yet: that comes before anything moves."
-    what = "left to copy" if sheet.plan.wish.is_planned else "lost"
     return (
-        f'<p class="big">{_figure(sheet.lost)} records {what}, {len(sheet.plan.groups)} groups moved</p>\n'
+        f'<p class="big">{_figure(sheet.lost)} records {lost_or_left(sheet)}</p>\n'
+        f"<p>{_text(what_becomes_of_groups(sheet))}</p>\n"
         f'<p class="{"loud" if source else "quiet"}">{_text(source or "The source answers.")}</p>\n'
         f'<p class="quiet">{_text(fence)}</p>\n'
     )
@@ -79,9 +82,9 @@ def _topics(sheet: Sheet) -> str:
             _figure(topic.lost_records),
             _figure(topic.lost_bytes),
             _figure(topic.lost_seconds),
-            "-" if topic.mirrored_until_ms is None else rfc3339(topic.mirrored_until_ms),
+            "-" if topic.mirrored_until_ms is None else _words(rfc3339(topic.mirrored_until_ms)),
         )
-        for topic in sheet.topics
+        for topic in sheet.dearest_topics
     ]
     return _table(("Topic", "Partitions", "Records", "Bytes", "Seconds", "Mirrored until"), rows)
 
@@ -93,37 +96,37 @@ def _groups(sheet: Sheet) -> str:
             str(g.partitions),
             _figure(g.rereads),
             _figure(g.skips),
-            _text("; ".join(g.reasons) or "-"),
+            _words("; ".join(g.reasons) or "-"),
         )
-        for g in sheet.groups
+        for g in sheet.dearest_groups
     ]
     return _table(("Group", "Partitions", "Reads again", "Skips", "Why"), rows)
 
 
 def _moves(sheet: Sheet) -> str:
     rows = []
-    for move in sheet.plan.moves[:_MOST_MOVES]:
+    for move in sheet.dearest_moves[:_MOST_MOVES]:
         place = sheet.places.get(move.target)
         rows.append(
             (
                 _text(move.group),
                 _text(str(move.target)),
-                "-" if move.before is None else f"{move.before.offset:,}",
-                f"{move.after:,}",
-                "-" if place is None else _text(shown(place.index)),
-                "-" if place is None else _text(shown(place.source)),
-                _text("; ".join(move.reasons) or "-"),
+                "-" if move.before is None else _words(f"{move.before.offset:,}"),
+                _words(f"{move.after:,}"),
+                "-" if place is None else _words(shown(place.index)),
+                "-" if place is None else _words(by_source(sheet, place)),
+                _words("; ".join(move.reasons) or "-"),
             )
         )
     if not rows:
         return ""
-    more = len(sheet.plan.moves) - len(rows)
-    note = f'<p class="quiet">and {more:,} more, in the JSON</p>' if more else ""
+    cut = cut_line(len(rows), len(sheet.plan.moves), ", all in the JSON")
+    note = "".join(f'<p class="quiet">{line}</p>' for line in cut)
     headers = (
         "Group",
         "Partition",
-        "Now",
-        "Then",
+        "Stands at",
+        "Starts at",
         "By the target's index",
         "By the source and the map",
         "Why",
@@ -138,8 +141,14 @@ def _remarks(sheet: Sheet) -> str:
 
 
 def _listed(title: str, items: Sequence[str]) -> str:
-    each = "".join(f"<li>{_text(item)}</li>" for item in items)
-    return f"<h2>{title}</h2>\n<ul>{each}</ul>\n" if items else ""
+    """All of them: behind so many, folded away."""
+    if not items:
+        return ""
+    listed = [f"<li>{_text(item)}</li>" for item in items]
+    first, rest = "".join(listed[:_MOST_OPEN]), "".join(listed[_MOST_OPEN:])
+    cut = "".join(cut_line(min(_MOST_OPEN, len(listed)), len(listed)))
+    folded = f"<details><summary>{cut}</summary><ul>{rest}</ul></details>\n" if rest else ""
+    return f"<h2>{title} ({len(items):,})</h2>\n<ul>{first}</ul>\n{folded}"
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -158,8 +167,16 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _figure(figure: Figure) -> str:
-    is_loud = figure.number is None or figure.number > 0
-    return f'<span class="loud">{_text(str(figure))}</span>' if is_loud else _text(str(figure))
+    """What isn't certainly nothing is loud."""
+    return _text(str(figure)) if figure.is_nothing else f'<span class="loud">{_text(str(figure))}</span>'
+
+
+def _words(text: str) -> str:
+    """Of a narrow cell names are broken, numbers and moments never."""
+    return " ".join(
+        f'<span class="number">{_text(word)}</span>' if NUMBER.fullmatch(word) else _text(word)
+        for word in text.split(" ")
+    )
 
 
 def _text(text: str) -> str:

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from causeway import interruption
 from causeway.core.errors import BadInput
 from causeway.entrypoints.flow_verbs import opened, who
+from causeway.entrypoints.interrupted import nothing_done_yet
+from causeway.entrypoints.tables import IN_JSON, shortened
 from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
@@ -93,22 +96,32 @@ def _add_what(what: Any) -> None:
 
 
 def failover_flow(request: Request) -> Outcome:
-    options = request.options
-    if options.rollback is not None:
-        return _roll_back(request)
-    wish = _wish(request)
-    if options.dry_run:
-        return _dry_run(request, wish)
-    from causeway.entrypoints.failover_text import sheet_text
+    from causeway.entrypoints.next_verb import with_next
+    from causeway.flows.report_files import asked_path
+
+    with nothing_done_yet("no group was moved, and no fence was raised or lifted"):
+        if request.options.rollback is not None:
+            outcome = _roll_back(request)
+        else:
+            wish = _wish(request)
+            asked_path("--html", request.options.html)
+            if request.options.dry_run:
+                return _dry_run(request, wish)
+            outcome = _fail_over(request, wish)
+    return with_next(request, outcome)
+
+
+def _fail_over(request: Request, wish: Wish) -> Outcome:
+    from causeway.entrypoints.failover_text import question_text
     from causeway.entrypoints.failover_wish import still_seconds_given
     from causeway.flows.failover.apply import Operator, fail_over
 
-    still_seconds, plan = still_seconds_given(options.still), plan_given(request)
+    still_seconds, plan = still_seconds_given(request.options.still), plan_given(request)
     deployment, flow, source, target = opened(request)
 
     def consent(sheet: Sheet) -> None:
         _keep_page(request, sheet)
-        request.progress(sheet_text(sheet))
+        request.progress(question_text(sheet))
         ask(request, flow.name, f"fail {len(sheet.plan.groups)} groups over to {flow.target}")
 
     done = fail_over(
@@ -130,10 +143,12 @@ def failover_flow(request: Request) -> Outcome:
 
 def _dry_run(request: Request, wish: Wish) -> Outcome:
     from causeway.entrypoints.failover_text import sheet_text
-    from causeway.flows.failover.apply import look_before_failover
+    from causeway.flows.failover.apply import look_before_failover, refuse_another_plan
 
+    plan = plan_given(request)
     deployment, flow, source, target = opened(request)
     sheet = look_before_failover(flow, source, target, wish, deployment.groups[flow.name])
+    refuse_another_plan(flow, sheet, plan)
     _keep_page(request, sheet)
     return Outcome(
         payload=sheet.as_dict(),
@@ -161,21 +176,13 @@ def _wish(request: Request) -> Wish:
 def _keep_page(request: Request, sheet: Sheet) -> None:
     from causeway.entrypoints.failover_page import write_page
 
-    if request.options.html is None:
-        return
-    try:
-        write_page(sheet, Path(request.options.html))
-    except OSError as reason:
-        raise BadInput(
-            "--html",
-            value=request.options.html,
-            rule=f"can't be written: {reason.strerror}",
-            remedy="name another file",
-        ) from None
-    request.progress(f"{sheet.flow}: the sheet is in {request.options.html}")
+    path = request.options.html
+    if path is not None:
+        write_page(sheet, Path(path))
+        request.progress(f"{sheet.flow}: the sheet is in {path}")
 
 
-def ask(request: Request, flow: str, what: str) -> None:
+def ask(request: Request, flow: str, what: str, *, in_a_script: str = "--yes") -> None:
     """Typing a name is slower than a key, on purpose.
 
     :raises BadInput: something else was typed, or nobody is there to type.
@@ -189,14 +196,15 @@ def ask(request: Request, flow: str, what: str) -> None:
             "the answer",
             value=typed[:80] or "(nothing)",
             rule=f"isn't {flow}, so nothing was done",
-            remedy="run it again and type the flow's name, or say --yes in a script",
+            remedy=f"run it again and type the flow's name, or say {in_a_script} in a script",
         )
 
 
 def _typed() -> str:
     """Empty also where standard input is closed, or holds what is no text."""
     try:
-        return sys.stdin.readline().strip() if sys.stdin is not None else ""
+        with interruption.at_once():
+            return sys.stdin.readline().strip() if sys.stdin is not None else ""
     except (OSError, ValueError):
         return ""
 
@@ -218,8 +226,6 @@ def plan_given(request: Request) -> str:
 def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
     from dataclasses import asdict
 
-    from causeway.entrypoints.failover_text import shortened
-
     checked = done.verified
     left = [*done.left_alone, *(_left_alone(done.sheet) if done.sheet is not None else ())]
     head = (
@@ -233,7 +239,8 @@ def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
         f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
         f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at, "
         f"{len(checked.earlier):,} of them earlier than the moment; {checked.at_the_end:,} are at their end",
-        *shortened([f"LEFT ALONE {line}" for line in left]),
+        *shortened([f"PUT RIGHT {line}" for line in done.slipped], where=f" put right{IN_JSON}"),
+        *shortened([f"LEFT ALONE {line}" for line in left], where=f" left alone{IN_JSON}"),
         *([back] if stays_fenced else []),
     ]
     payload = {
@@ -243,6 +250,7 @@ def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
         "groups": done.groups,
         "committed": done.moved,
         "was_done": done.was_done,
+        "slipped": list(done.slipped),
         "left_alone": left,
         "sheet": None if done.sheet is None else done.sheet.as_dict(),
     }
@@ -272,7 +280,7 @@ def _left_alone(sheet: Sheet) -> list[str]:
 
 
 def _roll_back(request: Request) -> Outcome:
-    from causeway.entrypoints.failover_text import astray_text, shortened
+    from causeway.entrypoints.failover_text import astray_text
     from causeway.flows.failover.rollback import roll_back
 
     _refuse_beside_rollback(request)

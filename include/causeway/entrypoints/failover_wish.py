@@ -15,6 +15,7 @@ from causeway.core.failover.wish import Active, Mode, Wish
 from causeway.core.pattern import compiled
 from causeway.core.pattern_syntax import PatternError
 
+_LONGEST_STILL_SECONDS = 3_600
 LATEST, PLANNED = "latest", "planned"
 
 
@@ -41,12 +42,16 @@ def read_wish(
             rule="steps back from a moment, and latest is each group's own place",
             remedy=f"leave it out, or write {named('at')} TIME",
         )
+    safety_ms = _safety_ms(safety, named("safety"))
+    if at_ms is not None and safety_ms > at_ms:
+        rule = "steps back before 1970, where Kafka's time begins"
+        raise BadInput(named("safety"), value=safety, rule=rule, remedy="write 30s")
     for option, patterns in (("groups", groups), ("topics", topics)):
         _check_patterns(named(option), patterns)
     return Wish(
         flow=flow,
         at_ms=at_ms,
-        safety_ms=_safety_ms(safety, named("safety")),
+        safety_ms=safety_ms,
         groups=tuple(groups),
         topics=tuple(topics),
         active=Active(active),
@@ -79,14 +84,22 @@ def seconds_given(option: str, text: str) -> float:
 def still_seconds_given(text: str) -> float:
     """:raises BadInput: no duration, or one in which nobody could be seen to write."""
     seconds = seconds_given("--still", text)
-    if seconds < 1:
-        rule = "must be 1s or more: that nobody writes is seen by watching"
+    if not 1 <= seconds <= _LONGEST_STILL_SECONDS:
+        rule = "must be 1s to 1h: for so long the source is watched, and nobody may write to it"
         raise BadInput("--still", value=text[:40], rule=rule, remedy="write 10s")
     return seconds
 
 
+def _is_text(text: str) -> bool:
+    """Python keeps bytes of an argument that aren't UTF-8 as halves of surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _check_patterns(option: str, patterns: Sequence[str]) -> None:
     for pattern in patterns:
+        if not _is_text(pattern):
+            rule = "has bytes that aren't UTF-8, and no name in Kafka has"
+            raise BadInput(option, value=pattern[:80], rule=rule, remedy="write the name as Kafka shows it")
         try:
             compiled(pattern)
         except PatternError as reason:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from causeway.config.deployment import Deployment
+from causeway.config.refusal import listed
 from causeway.core.counting import counted
 from causeway.core.errors import ConfigError
 from causeway.core.flow import Flow, Start
@@ -25,7 +26,7 @@ def flows_listed(deployment: Deployment) -> Outcome:
         (
             flow.name,
             f"{flow.source} -> {flow.target}",
-            ", ".join(flow.topics.include),
+            listed(flow.topics.include),
             _policy(flow),
             flow.failback_of or None,
             flow.lanes,
@@ -80,15 +81,20 @@ def connections_checked(
 ) -> Outcome:
     """Each cluster by itself: one that isn't fit doesn't hide the others."""
     found = [_checked(deployment, alias, environ, directory, say) for alias in deployment.clusters]
-    columns = ("alias", "connection", "bootstrap_servers", "security")
+    columns = ("alias", "connection", "shown_servers", "security")
     rows = [(*(each[column] for column in columns), not each["problem"]) for each in found]
     headers = ("CLUSTER", "CONNECTION", "BOOTSTRAP SERVERS", "SECURITY", "FIT")
     problems = [f"{each['alias']}: {each['problem']}" for each in found if each["problem"]]
     return Outcome(
-        payload={"clusters": found},
+        payload={"clusters": [_without(each, "shown_servers") for each in found]},
         text="\n\n".join([table(headers, rows), *problems]),
         exit_code=ConfigError.exit_code if problems else 0,
     )
+
+
+def _without(row: Mapping[str, object], name: str) -> dict[str, object]:
+    """What machines read has the servers whole."""
+    return {key: value for key, value in row.items() if key != name}
 
 
 def _checked(
@@ -102,6 +108,7 @@ def _checked(
         "alias": alias,
         "connection": deployment.clusters[alias].connection_id,
         "bootstrap_servers": None,
+        "shown_servers": None,
         "security": None,
         "problem": None,
     }
@@ -112,5 +119,6 @@ def _checked(
     return {
         **row,
         "bootstrap_servers": endpoint.bootstrap_servers,
+        "shown_servers": endpoint.shown_servers,
         "security": endpoint.settings["security.protocol"],
     }

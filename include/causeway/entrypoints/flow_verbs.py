@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causeway.core.counting import counted
@@ -13,40 +12,66 @@ from causeway.core.errors import BadInput
 from causeway.entrypoints.verbs import PARKED, Outcome, Request, deployment_of, reason_given, run_for_seconds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from causeway.config.deployment import Deployment
     from causeway.core.endpoint import ClusterEndpoint
     from causeway.core.flow import Flow
     from causeway.core.report import RunReport
     from causeway.flows.fence import FenceOutcome
 
+LARGEST_OFFSET, LARGEST_PARTITION = (1 << 63) - 1, (1 << 31) - 1
+
 
 def plan(request: Request) -> Outcome:
     from causeway.entrypoints.flow_view import planned
     from causeway.flows.look import look_at_flow
 
+    topics = _topics(request)
     _, flow, source, target = opened(request)
-    return planned(look_at_flow(flow, source, target))
+    return planned(look_at_flow(flow, source, target, topics))
 
 
 def status(request: Request) -> Outcome:
-    from causeway.entrypoints.flow_view import standing
-    from causeway.flows.look import look_at_flow
+    from causeway.entrypoints.flow_view import standing, with_unprotected
+    from causeway.entrypoints.next_verb import with_next
+    from causeway.flows.groups.unprotected import look_for_unprotected
+    from causeway.flows.look_at_status import look_for_status
 
-    _, flow, source, target = opened(request)
-    return standing(look_at_flow(flow, source, target))
+    deployment, flow, source, target = opened(request)
+    shown = standing(look_for_status(flow, source, target))
+    found = look_for_unprotected(flow, deployment.groups[flow.name], source, target)
+    return with_next(request, with_unprotected(flow.name, shown, found))
 
 
 def run(request: Request) -> Outcome:
+    from causeway.flows.report_files import asked_path
+
+    report_path = asked_path("--report", request.options.report)
     if request.options.dry_run:
         return plan(request)
+    from causeway.entrypoints.run_groups import GroupsAfterRun, sync_groups_after_run
+
+    seconds, topics = run_for_seconds(request.options.run_for), _topics(request)
+    deployment, flow, source, target = opened(request)
+    if seconds is None and not request.options.until_caught_up:
+        seconds = deployment.schedules[flow.name].run_for_seconds
+    report = _driven(request, deployment, flow, (source, target), seconds, topics, report_path)
+    groups = GroupsAfterRun()
+    if not request.options.no_groups:
+        groups = sync_groups_after_run(deployment, flow, (source, target), request.progress)
+    exit_code = PARKED if report.leaves_something_out else 0
+    return Outcome(
+        payload={**report.as_dict(), "groups": groups.payload},
+        text="\n".join([*_run_lines(report), *groups.lines]),
+        exit_code=exit_code or groups.exit_code,
+    )
+
+
+def _run_lines(report: RunReport) -> list[str]:
     from causeway.entrypoints.run_report import copied_again
     from causeway.spark import driver
 
-    try:
-        report = _driven(request)
-    except KeyboardInterrupt as stop:
-        said = str(stop) or "what was committed stays, the next run goes on from there"
-        raise KeyboardInterrupt(said) from None
     lines = [driver.last_line(report)]
     lines += [
         copied_again(p.source, p.target, p.recopied_from)
@@ -56,33 +81,38 @@ def run(request: Request) -> Outcome:
     lines += [
         f"PARKED {p['source']}: {p['reason']}: {p['facts']}; {p['remedy']}" for p in _parked(report.as_dict())
     ]
+    lines += [f"IN DOUBT lane {d['lane']}, {d['times']} times in a row: {d['why']}" for d in report.in_doubt]
     lines += [f"LEFT ALONE {r['topic']}: {r['reason']}; {r['remedy']}" for r in report.refused_topics]
-    exit_code = PARKED if report.leaves_something_out else 0
-    return Outcome(payload=report.as_dict(), text="\n".join(lines), exit_code=exit_code)
+    return lines
 
 
-def _driven(request: Request) -> RunReport:
+def _driven(
+    request: Request,
+    deployment: Deployment,
+    flow: Flow,
+    endpoints: tuple[ClusterEndpoint, ClusterEndpoint],
+    seconds: float | None,
+    topics: frozenset[str] | None,
+    report_path: Path | None,
+) -> RunReport:
     from causeway.flows.copy import RunOptions
     from causeway.flows.ownership import Holder
     from causeway.spark import driver
 
     options = request.options
-    seconds = run_for_seconds(options.run_for)
-    deployment, flow, source, target = opened(request)
-    if seconds is None and not options.until_caught_up:
-        seconds = deployment.schedules[flow.name].run_for_seconds
     holder = f"{who()} pid {os.getpid()}"
     return driver.run(
         deployment,
         flow.name,
-        (source, target),
+        endpoints,
         RunOptions(
             holder=Holder(name=holder, run_id=f"{holder} {driver.new_run_id()}"),
             run_for_seconds=seconds,
+            topics=topics,
             take_over=options.take_over,
         ),
         say=request.progress,
-        report_path=None if options.report is None else Path(options.report),
+        report_path=report_path,
     )
 
 
@@ -105,7 +135,8 @@ def verify(request: Request) -> Outcome:
                 f"{counted(progress.records_equal, 'record')} equal"
             )
 
-    report = verify_mirror(flow, source, target, on_progress=tell)
+    whole = request.options.all
+    report = verify_mirror(flow, source, target, on_progress=tell, across_failbacks=whole)
     return Outcome(
         payload=verdicts(flow.name, report), text=verdict_text(flow.name, report), exit_code=report.exit_code
     )
@@ -116,31 +147,63 @@ def fence(request: Request) -> Outcome:
 
     because = reason_given(request.options.because)
     _, flow, _, target = opened(request)
-    done = fence_flow(flow, target, by=who(), because=because)
-    return Outcome(payload=_turned(done), text=f"{flow.name}: {_fenced(flow.name, done)}")
+    topics = _names(request.options.topics)
+    done = fence_flow(flow, target, by=who(), because=because, topics=topics)
+    text = f"{flow.name}: {_fenced(flow.name, done)}"
+    return Outcome(payload=_turned(done), text="\n".join([text, *_beside(flow.name, done)]))
+
+
+def _beside(name: str, done: FenceOutcome) -> list[str]:
+    """The fences of others, which stand as they were."""
+    from causeway.core.remedies import fence_lines
+
+    lines = zip(done.standing, fence_lines(name, done.standing), strict=True)
+    return [f"{name}: beside it stands {line}" for fence, line in lines if fence != done.stands]
+
+
+def _topics(request: Request) -> frozenset[str] | None:
+    """None: all of the flow's. `plan` has no such option, `run --dry-run` does."""
+    given = getattr(request.options, "topics", None)
+    return None if given is None else frozenset(_names(given))
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in (given or "").split(",") if name.strip())
+    if given is not None and not names:
+        raise BadInput("--topics", value=given, rule="must name one topic or more", remedy="a,b")
+    return names
 
 
 def _fenced(name: str, done: FenceOutcome) -> str:
-    from causeway.core.instants import rfc3339
+    from causeway.core.remedies import lift_commands
 
     stands = done.stands
     is_first = done.changed or stands is None
-    since = "" if stands is None else f"by {stands.by} since {rfc3339(stands.since_ms)}: {stands.because}; "
+    already = "" if stands is None else f"is fenced already, {stands}; that stays as it was"
+    topics = None if stands is None else stands.topics
+    what = f"fenced {', '.join(sorted(topics))}" if topics else "fenced"
+    commands = dict(zip(done.standing, lift_commands(name, done.standing), strict=True))
+    until = commands[stands] if stands is not None else f"`causeway lift {name}`"
     return (
-        f"{'fenced' if is_first else f'is fenced already, {since}that stays as it was'} (generation "
-        f"{done.generation}); {counted(done.lanes_claimed, 'lane')} claimed: nothing can be added until "
-        f'`causeway lift {name} --because "..."`'
+        f"{what if is_first else already} (generation {done.generation}); "
+        f"{counted(done.lanes_claimed, 'lane')} claimed: nothing can be added"
+        f"{' there' if topics else ''} until {until}"
     )
 
 
 def lift(request: Request) -> Outcome:
-    from causeway.flows.fence import lift_fence
+    from causeway.core.remedies import fence_lines
+    from causeway.flows.failback.lifting import lift_by_hand
 
     because = reason_given(request.options.because)
-    _, flow, _, target = opened(request)
-    done = lift_fence(flow, target, by=who(), because=because)
+    _, flow, source, target = opened(request)
+    wanted = request.options.fence
+    chosen = None if wanted is None else number("--fence", wanted)
+    done = lift_by_hand(flow, source, target, by=who(), because=because, number=chosen)
     state = "lifted" if done.changed else "no fence stood"
-    return Outcome(payload=_turned(done), text=f"{flow.name}: {state} (generation {done.generation})")
+    left = [f"{flow.name}: {line}" for line in fence_lines(flow.name, done.standing)]
+    text = f"{flow.name}: {state} (generation {done.generation})" + ("; others stand" if left else "")
+    return Outcome(payload=_turned(done), text="\n".join([text, *left]))
 
 
 def opened(
@@ -159,15 +222,25 @@ def opened(
 
 
 def who() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number that has no name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
 
 
-def number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise BadInput(
-            name, value=text[:40], rule="must be a whole number, 0 or more", remedy="write it in digits"
-        )
-    return int(text)
+def number(name: str, text: str, *, most: int = LARGEST_OFFSET) -> int:
+    """:raises BadInput: no number that Kafka could have."""
+    digits = text.lstrip("0") or text[:1]
+    is_number = text.isascii() and text.isdigit()
+    if not is_number or len(digits) > len(str(most)) or int(digits) > most:
+        rule = f"must be a whole number from 0 to {most}"
+        raise BadInput(name, value=text[:40], rule=rule, remedy="write it in digits")
+    return int(digits)
+
+
+def partition_number(text: str) -> int:
+    return number("PARTITION", text, most=LARGEST_PARTITION)
 
 
 def _parked(report: dict[str, object]) -> list[dict[str, str]]:
@@ -177,17 +250,14 @@ def _parked(report: dict[str, object]) -> list[dict[str, str]]:
 
 
 def _turned(done: FenceOutcome) -> dict[str, object]:
-    from causeway.core.instants import rfc3339
+    from causeway.entrypoints.flow_view import fence_as_dict, fence_words
 
-    stands = done.stands
-    words = {}
-    if stands is not None:
-        words = {"by": stands.by, "because": stands.because, "since": rfc3339(stands.since_ms)}
     return {
         "flow": done.flow,
         "fenced": done.fenced,
         "generation": done.generation,
         "lanes_claimed": done.lanes_claimed,
         "changed": done.changed,
-        "fence": words or None,
+        "fence": fence_words(done.stands),
+        "fences": [fence_as_dict(fence) for fence in done.standing],
     }

@@ -8,17 +8,21 @@ from typing import Literal
 
 from causeway.core.beginnings import PlaceSet, SetByHand
 from causeway.core.counting import counted
+from causeway.core.fences import Fence
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.identity import TopicPartition
-from causeway.core.instants import rfc3339
-from causeway.core.position import Position
+from causeway.core.instants import how_long_ago, rfc3339
+from causeway.core.odd_in_map import map_gone_line
+from causeway.core.remedies import fence_lines
 from causeway.core.round_plan import PartitionFacts
+from causeway.core.unprotected import Unprotected, unprotected_lines
+from causeway.entrypoints.silent_source import last_record, silence_as_dict, silence_lines, with_trouble
 from causeway.entrypoints.tables import table
 from causeway.entrypoints.verbs import PARKED, Outcome
 from causeway.flows.look import FlowView
 
 _SHOWN_PLACES = 3
-_State = Literal["ok", "new", "parked", "waits"]
+_State = Literal["ok", "new", "parked", "waits", "rests"]
 """New: no record of it is mirrored yet."""
 
 
@@ -28,25 +32,27 @@ def planned(view: FlowView) -> Outcome:
     created = [topic.name for topic in view.landscape.topics.to_create]
     payload = {
         "flow": view.flow.name,
-        "fenced": _fenced(view),
+        "fenced": fence_words(view.state.fence),
+        "fences": [fence_as_dict(fence) for fence in view.state.standing],
         "lag": to_copy,
         "topics_to_create": created,
         "topics_to_grow": [g.name for g in view.landscape.topics.to_grow],
         "parked": _parked(view),
         "refused_topics": _refused(view),
+        "log_troubles": _troubles(view),
         "notes": list(view.landscape.topics.notes),
         "partitions": [row.as_dict() for row in rows],
     }
     summary = (
-        f"{view.flow.name}: {counted(to_copy, 'offset')} to copy, {counted(len(created), 'topic')} to create"
+        f"{view.flow.name}: {_at_least(rows)}{counted(to_copy, 'offset')} to copy, "
+        f"{counted(len(created), 'topic')} to create"
         f"{_left_standing(rows)}; nothing was written"
     )
-    lines = [_table(rows, "source", "target", "state", "position", "end", "lag"), "", summary]
+    lines = [*_trouble_lines(view), _table(rows, "source", "target", "state", "position", "end", "lag"), ""]
+    lines.append(summary)
     if view.state.fence is not None:
         lines.append(f"{view.flow.name}: {_whose_turn(view)}: no run may begin until that is lifted")
-    return Outcome(
-        payload=payload, text="\n".join([*lines, *_remarks(view)]), exit_code=PARKED if _is_red(view) else 0
-    )
+    return Outcome(payload=payload, text="\n".join([*lines, *_remarks(view)]), exit_code=_exit_code(view))
 
 
 def standing(view: FlowView) -> Outcome:
@@ -54,28 +60,48 @@ def standing(view: FlowView) -> Outcome:
     lag = sum(row.lag or 0 for row in rows)
     payload = {
         "flow": view.flow.name,
+        "source_answers": view.silence is None,
+        "source_silent": silence_as_dict(view),
         "generation": view.state.generation,
         "held_by": _held(view),
-        "fenced": _fenced(view),
-        "lag": lag,
+        "fenced": fence_words(view.state.fence),
+        "fences": [fence_as_dict(fence) for fence in view.state.standing],
+        "lag": lag if view.silence is None else None,
         "not_begun": sum(row.state == "new" for row in rows),
         "partitions": [row.as_dict() for row in rows],
         "parked": _parked(view),
         "accepted_gaps": [_accepted(entry) for entry in view.state.gaps.values()],
         "set_by_hand": [_set(entry) for entry in view.state.set_by_hand.values()],
         "refused_topics": _refused(view),
+        "log_troubles": _troubles(view),
+        "stepped_over": [asdict(said) for said in view.state.stepped_over],
     }
     columns = ("source", "target", "state", "position", "end", "lag", "mirrored", "repeats")
+    known = f"{_at_least(rows)}{lag:,}" if view.silence is None else "unknown"
     lines = [
-        _table(rows, *columns),
+        *silence_lines(view),
+        *_trouble_lines(view),
+        _table(rows, *columns, *(("last record", "age") if view.unseen else ())),
         "",
-        f"{view.flow.name}: {_whose_turn(view)}; {counted(len(rows), 'partition')}, lag {lag:,}"
-        f"{_left_standing(rows)}",
+        f"{view.flow.name}: {_whose_turn(view)}; {counted(len(rows), 'partition')}, "
+        f"{'which rest' if view.rests else f'lag {known}'}{_left_standing(rows)}{last_record(view)}",
         *_remarks(view),
         *(_accepted_line(entry) for entry in view.state.gaps.values()),
         *(line for entry in view.state.set_by_hand.values() for line in _set_lines(entry)),
+        *(
+            f"STEPPED OVER record {said.record}: by {said.by} at {rfc3339(said.at_ms)}: {said.because}"
+            for said in view.state.stepped_over
+        ),
     ]
-    return Outcome(payload=payload, text="\n".join(lines), exit_code=PARKED if _is_red(view) else 0)
+    return Outcome(payload=with_trouble(payload, view), text="\n".join(lines), exit_code=_exit_code(view))
+
+
+def with_unprotected(flow: str, shown: Outcome, found: Unprotected) -> Outcome:
+    """The same, and in red which groups are left out since they came home."""
+    payload = {**shown.payload, "unprotected": found.as_dict()}
+    text = "\n".join([shown.text, *unprotected_lines(flow, found)])
+    exit_code = shown.exit_code or (0 if found.is_nothing else PARKED)
+    return Outcome(payload=payload, text=text, exit_code=exit_code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +116,24 @@ class _Row:
     lag: int | None = None
     mirrored: int = 0
     repeats: int = 0
+    last_record_at: str | None = None
+    """Of those whose source couldn't be asked."""
+    age: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         own = asdict(self) | {"source": str(self.at), "target": str(self.target)}
-        del own["at"]
+        del own["at"], own["age"]
         return own
+
+    def cell(self, column: str) -> object:
+        match column:
+            case "last record":
+                return self.last_record_at
+            case "age":
+                return self.age
+            case "end" | "lag" if self.state == "waits" and getattr(self, column) is None:
+                return "unknown"
+        return self.as_dict()[column]
 
 
 def _rows(view: FlowView) -> list[_Row]:
@@ -105,26 +144,44 @@ def _rows(view: FlowView) -> list[_Row]:
         )
     for at in (*view.parked, *view.plan.later):
         if at not in rows:
-            target = TopicPartition(view.flow.naming.target_topic(at.topic), at.partition)
-            rows[at] = _Row(at=at, target=target, state=_state(view, at, "new"))
+            rows[at] = _row_of_target(view, at)
     return [row for _, row in sorted(rows.items())]
 
 
+def _row_of_target(view: FlowView, at: TopicPartition) -> _Row:
+    """Of a partition whose source said nothing."""
+    known = view.unseen.get(at)
+    position = None if known is None else known.position
+    last_ms = None if known is None else known.last_record_ms
+    return _Row(
+        at=at,
+        target=TopicPartition(view.flow.naming.target_topic(at.topic), at.partition),
+        state=_state(view, at, "new"),
+        position=position.source_next if position else None,
+        mirrored=position.records if position else 0,
+        repeats=position.aborted_records if position else 0,
+        last_record_at=None if last_ms is None else rfc3339(last_ms),
+        age=None if last_ms is None else how_long_ago(last_ms, view.looked_at_ms),
+    )
+
+
 def _row(view: FlowView, facts: PartitionFacts) -> _Row:
-    position = facts.position if isinstance(facts.position, Position) else None
+    position = facts.standing
     return _Row(
         at=facts.pair.source,
         target=facts.pair.target,
         state=_state(view, facts.pair.source, "ok" if position else "new"),
         position=position.source_next if position else None,
         end=facts.last_stable,
-        lag=facts.lag,
+        lag=None if view.rests else facts.lag,
         mirrored=position.records if position else 0,
         repeats=position.aborted_records if position else 0,
     )
 
 
 def _state(view: FlowView, at: TopicPartition, otherwise: _State) -> _State:
+    if view.rests:
+        return "rests"
     if at in view.parked:
         return "parked"
     return "waits" if at in view.plan.later else otherwise
@@ -141,8 +198,32 @@ def _left_standing(rows: Sequence[_Row]) -> str:
     return "".join(f"; {each}" for each in said)
 
 
+def _at_least(rows: Sequence[_Row]) -> str:
+    return "at least " if any(row.state == "waits" and row.lag is None for row in rows) else ""
+
+
 def _is_red(view: FlowView) -> bool:
-    return bool(view.parked or view.landscape.topics.refused)
+    return bool(view.parked or view.landscape.topics.refused or view.map_is_gone)
+
+
+def _exit_code(view: FlowView) -> int:
+    """Causeway's own topics first, then the source: where it doesn't answer, what the target knows isn't the
+    whole truth."""
+    if troubles := view.log.troubles:
+        return troubles[0].exit_code
+    if view.silence is not None:
+        return view.silence.trouble.exit_code
+    return PARKED if _is_red(view) else 0
+
+
+def _troubles(view: FlowView) -> list[str]:
+    return [*view.log.lines, *([map_gone_line(view.flow)] if view.map_is_gone else [])]
+
+
+def _trouble_lines(view: FlowView) -> list[str]:
+    """Of the flow's own topics. Danger first."""
+    found = [f"FAILED {line}" for line in _troubles(view)]
+    return [*found, ""] if found else []
 
 
 def _held(view: FlowView) -> dict[str, str] | None:
@@ -153,11 +234,23 @@ def _held(view: FlowView) -> dict[str, str] | None:
     return {"holder": run.holder, "since": rfc3339(run.since_ms), "alive_at": alive_at}
 
 
-def _fenced(view: FlowView) -> dict[str, str] | None:
-    fence = view.state.fence
+def fence_words(fence: Fence | None) -> dict[str, str] | None:
     if fence is None:
         return None
     return {"by": fence.by, "because": fence.because, "since": rfc3339(fence.since_ms)}
+
+
+def fence_as_dict(fence: Fence) -> dict[str, object]:
+    topics = None if fence.topics is None else sorted(fence.topics)
+    return {"generation": fence.generation, **(fence_words(fence) or {}), "topics": topics}
+
+
+def _fence_lines(view: FlowView) -> list[str]:
+    """Nothing where the one that the summary names is all there is."""
+    standing = view.state.standing
+    if [fence.stops_the_flow for fence in standing] in ([], [True]):
+        return []
+    return [f"FENCED {line}" for line in fence_lines(view.flow.name, standing)]
 
 
 def _parked(view: FlowView) -> list[dict[str, str]]:
@@ -167,7 +260,7 @@ def _parked(view: FlowView) -> list[dict[str, str]]:
 def _whose_turn(view: FlowView) -> str:
     run, fence = view.state.running, view.state.fence
     if fence is not None:
-        return f"fenced by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}"
+        return f"fenced {fence}"
     if run is None:
         return "nobody holds it"
     alive = rfc3339(view.state.last_sign_ms)
@@ -175,7 +268,7 @@ def _whose_turn(view: FlowView) -> str:
 
 
 def _table(rows: Iterable[_Row], *columns: str) -> str:
-    cells = [tuple(row.as_dict()[column] for column in columns) for row in rows]
+    cells = [tuple(row.cell(column) for column in columns) for row in rows]
     return table(tuple(column.upper() for column in columns), cells, for_pasting=("POSITION", "END"))
 
 
@@ -185,10 +278,11 @@ def _refused(view: FlowView) -> list[dict[str, str]]:
 
 def _remarks(view: FlowView) -> list[str]:
     return [
+        *_fence_lines(view),
         *view.landscape.topics.notes,
         *(f"LEFT ALONE {r['topic']}: {r['reason']}; {r['remedy']}" for r in _refused(view)),
         *(f"PARKED {tp}: {why}{_seen(view, tp)}" for tp, why in sorted(view.parked.items())),
-        *(f"WAITS {tp}: {why}" for tp, why in view.plan.later.items()),
+        *(f"WAITS {tp}: {why}" for tp, why in view.plan.later.items() if view.silence is None),
     ]
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from causeway.entrypoints.flow_verbs import number, opened, who
+from causeway.core.errors import BadInput
+from causeway.entrypoints.flow_verbs import number, opened, partition_number, who
 from causeway.entrypoints.verbs import Outcome, Request, reason_given
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def restart_topic(request: Request) -> Outcome:
     from causeway.flows.restart_topic import restart_topic as restart
 
     options = request.options
-    reason = _reason(request)
+    topic, reason = _topic(request), _reason(request)
     _, flow, source, target = opened(request)
-    done = restart(flow, source, target, options.topic, reason, dry_run=options.dry_run)
+    done = restart(flow, source, target, topic, reason, dry_run=options.dry_run)
     lines = []
     would = "would be " if options.dry_run else ""
     match done.how:
@@ -139,13 +140,13 @@ def reconcile(request: Request) -> Outcome:
     from causeway.flows.reconcile import partitions_of, reconcile_partition
 
     options = request.options
-    reason = _reason(request)
-    given = None if options.partition is None else number("PARTITION", options.partition)
+    topic, reason = _topic(request), _reason(request)
+    given = None if options.partition is None else partition_number(options.partition)
     _, flow, source, target = opened(request)
-    partitions = [given] if given is not None else partitions_of(flow, source, target, options.topic)
+    partitions = [given] if given is not None else partitions_of(flow, source, target, topic)
     lines, found = [], []
     for partition in partitions:
-        at = TopicPartition(options.topic, partition)
+        at = TopicPartition(topic, partition)
         done = reconcile_partition(flow, source, target, at, reason, dry_run=options.dry_run)
         lines.append(f"{flow.name}: {_reconciled(at, done, dry_run=options.dry_run)}")
         found.append(_reconciled_dict(at, done))
@@ -205,7 +206,22 @@ def _adopted(done: Adopted) -> dict[str, object]:
 def _place(request: Request) -> TopicPartition:
     from causeway.core.identity import TopicPartition
 
-    return TopicPartition(request.options.topic, number("PARTITION", request.options.partition))
+    return TopicPartition(_topic(request), partition_number(request.options.partition))
+
+
+def _topic(request: Request) -> str:
+    """:raises BadInput: no topic can be called that."""
+    from causeway.core.naming import is_legal
+
+    name: str = request.options.topic
+    if not is_legal(name):
+        raise BadInput(
+            "TOPIC",
+            value=name[:300],
+            rule="is no legal name of a topic: 1 to 249 ASCII letters, digits, '.', '_' and '-'",
+            remedy=f"see the names of its topics: causeway plan {request.options.flow}",
+        )
+    return name
 
 
 def _reason(request: Request) -> Reason:

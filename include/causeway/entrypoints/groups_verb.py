@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causeway.core.errors import UnknownName
+from causeway.core.instants import how_long_ago, rfc3339
 from causeway.entrypoints.flow_verbs import opened
-from causeway.entrypoints.tables import table
+from causeway.entrypoints.tables import one_line, table
 from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
     from causeway.core.group_report import GroupsReport
+    from causeway.core.group_sync import Verdict
 
 
 def add_groups(add: Any) -> None:
@@ -29,11 +30,12 @@ def add_groups(add: Any) -> None:
 
 
 def groups_of_flow(request: Request) -> Outcome:
-    from causeway.flows.report_files import write_report_file
+    from causeway.flows.report_files import asked_path, write_report_file
 
+    path = asked_path("--report", request.options.report)
     report = _report(request)
-    if request.options.report is not None:
-        write_report_file(report.as_dict(), Path(request.options.report))
+    if path is not None:
+        write_report_file(report.as_dict(), path)
     name = request.options.group
     if name is not None and name not in report.groups and name not in report.excluded:
         raise UnknownName(
@@ -71,20 +73,37 @@ def _text_of_all(report: GroupsReport) -> str:
     for group in report.groups:
         outcomes = report.of_group(group)
         well = sum(count for outcome, count in outcomes.items() if outcome in IS_WELL)
-        rows.append((group, sum(outcomes.values()), well, spelled(outcomes)))
-    rows += [(group, 0, 0, f"excluded, {why}") for group, why in report.excluded.items()]
-    did = "" if report.wrote else "\nlooked only: `--sync` does it"
+        at_ms, why = report.result.synced_ms.get(group), spelled(report.in_words(group))
+        age = None if at_ms is None else f"{rfc3339(at_ms)} ({how_long_ago(at_ms, report.at_ms)})"
+        rows.append((group, sum(outcomes.values()), well, age, why))
+    rows += [(group, 0, 0, None, f"excluded, {why}") for group, why in report.excluded.items()]
     lines = [
-        table(("GROUP", "PARTITIONS", "WELL", "WHY"), rows),
+        table(("GROUP", "PARTITIONS", "WELL", "LAST SYNCED", "WHY"), rows),
         "",
-        *report_lines(report, names_excluded=False),
+        *map(one_line, report_lines(report, names_excluded=False)),
+        *_about_syncs(report),
     ]
-    return "\n".join(lines) + did
+    return "\n".join(lines)
+
+
+def _about_syncs(report: GroupsReport) -> list[str]:
+    """Who commits the offsets, and what LAST SYNCED counts."""
+    if not report.syncs_offsets:
+        return [f"{report.flow} commits no group offsets: sync.group.offsets.enabled is false in flows.yaml"]
+    lines = [
+        "LAST SYNCED: when Causeway last committed an offset of this group on the target; an offset that has "
+        "not changed is committed again after 24 h"
+    ]
+    if not report.wrote:
+        lines.append(f"`causeway groups {report.flow} --sync` commits; so does `causeway run` at its end")
+    return lines
 
 
 def _text_of_one(report: GroupsReport, group: str) -> str:
     if group in report.excluded:
-        return f"{group}: excluded, {report.excluded[group]}"
+        return one_line(f"{group}: excluded, {report.excluded[group]}")
+    from causeway.core.group_report import WOULD_BE_SYNCED, spelled
+
     rows = [
         (
             str(row.source),
@@ -92,13 +111,19 @@ def _text_of_one(report: GroupsReport, group: str) -> str:
             str(row.target),
             row.target_next,
             row.before,
-            str(row.outcome),
+            WOULD_BE_SYNCED if _is_due(report, row) else str(row.outcome),
+            None if row.synced_ms is None else rfc3339(row.synced_ms),
             row.why,
         )
         for row in report.result.rows
         if row.group == group
     ]
-    headers = ("SOURCE", "OFFSET", "TARGET", "OFFSET", "BEFORE", "OUTCOME", "WHY")
-    from causeway.core.group_report import spelled
+    headers = ("SOURCE", "OFFSET", "TARGET", "OFFSET", "BEFORE", "OUTCOME", "LAST SYNCED", "WHY")
+    return f"{table(headers, rows)}\n\n{one_line(group)}: {spelled(report.in_words(group))}"
 
-    return f"{table(headers, rows)}\n\n{group}: {spelled(report.of_group(group))}"
+
+def _is_due(report: GroupsReport, row: Verdict) -> bool:
+    """It looks synced, and only a run would make it so."""
+    from causeway.core.group_sync import Outcome
+
+    return not report.wrote and row.outcome is Outcome.SYNCED and row.commit is not None

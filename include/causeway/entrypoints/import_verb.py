@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from causeway.core.errors import BadInput, CausewayError, ConfigError, UnknownName
 from causeway.entrypoints.tables import table
 from causeway.entrypoints.verbs import Outcome, Request, deployment_of
+from causeway.entrypoints.written_files import NewFile, check_places, write_all
 
 if TYPE_CHECKING:
     from causeway.config.mm2_flow import Mm2Flow
@@ -62,53 +62,43 @@ def _write(request: Request, found: Mm2Import) -> Outcome:
 
     options = request.options
     flows_file = _flows_file(request)
-    files = {flows_file: (flows_yaml(found), 0o644)}
+    text = flows_yaml(found)
+    places = {"--file" if options.file else "flows.yaml": flows_file}
+    files = [NewFile(flows_file, text, 0o644)]
     if options.connections is not None:
-        files[Path(options.connections)] = (connections_env(found), 0o600)
-    for path in files:
-        if path.exists() and not options.overwrite:
-            raise ConfigError(
-                str(path), rule="is there already", remedy="add --overwrite, or name another file"
-            )
+        _refuse_empty("--connections", options.connections)
+        places["--connections"] = Path(options.connections)
+        files.append(NewFile(Path(options.connections), connections_env(found), 0o600))
+    names = [str(file.path) for file in files]
+    check_places(places, may_replace=options.overwrite, inputs={"PROPERTIES": Path(options.properties)})
     if not options.dry_run:
-        for path, (text, mode) in files.items():
-            _write_whole(path, text, mode)
+        write_all(files)
     payload = {
         "file": found.file,
         "flows": [flow.name for flow in found.flows],
         "connections": [cluster.connection_id for cluster in found.clusters],
-        "wrote": [] if options.dry_run else [str(path) for path in files],
-        "flows.yaml": files[flows_file][0],
+        "wrote": [] if options.dry_run else names,
+        "flows.yaml": text,
         "keys": [{"line": f.line, "key": f.key, "fate": f.fate, "why": f.why} for f in found.fates],
     }
-    lines = _lines(request, found, files[flows_file][0], [str(path) for path in files])
+    lines = _lines(request, found, text, names)
     return Outcome(payload=payload, text="\n".join(lines))
 
 
 def _flows_file(request: Request) -> Path:
     from causeway.entrypoints.project import find_flows_file
 
+    if request.options.file is not None:
+        _refuse_empty("--file", request.options.file)
     try:
         return find_flows_file(request.options.file, request.environ, request.directory)
     except ConfigError:
         return request.directory / "include" / "flows.yaml"
 
 
-def _write_whole(path: Path, text: str, mode: int) -> None:
-    """Never half a file, and never a secret that others may read, not even for a moment."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)
-        with os.fdopen(
-            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
-        ) as file:
-            file.write(text)
-        new.replace(path)
-    except OSError as reason:
-        raise ConfigError(
-            str(path), rule=f"can't be written: {reason.strerror}", remedy="name another"
-        ) from reason
+def _refuse_empty(option: str, path: str) -> None:
+    if not path.strip():
+        raise BadInput(option, value=path, rule="names no file", remedy="name one, or leave the option out")
 
 
 def _lines(request: Request, found: Mm2Import, text: str, files: list[str]) -> Iterator[str]:
@@ -223,7 +213,7 @@ def _found(each: PartitionTaken) -> str:
         return each.why
     parts = [f"by {place.told_by}", f"{place.compared:,} records compared"]
     committed = -1 if each.candidate.committed is None else each.candidate.committed
-    if place.last.source_offset > committed:
+    if place.last is not None and place.last.source_offset > committed:
         parts.append(f"written up to {place.last.source_offset}, behind the last commit")
     if place.repeated:
         parts.append(f"{place.repeated:,} are there twice, by MirrorMaker 2")

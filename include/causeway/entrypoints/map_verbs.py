@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from causeway.core.counting import counted
 from causeway.core.errors import BadInput
-from causeway.entrypoints.flow_verbs import opened
+from causeway.entrypoints.flow_verbs import LARGEST_OFFSET, LARGEST_PARTITION, opened
 from causeway.entrypoints.verbs import Outcome, Request
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from causeway.core.translation import FlowMap, WhyNot
 
 UNTRANSLATED = 1
-_LARGEST = (1 << 63) - 1
 
 
 def add_map_verbs(add: Any) -> None:
@@ -36,12 +35,16 @@ def add_map_verbs(add: Any) -> None:
 
 
 def translate(request: Request) -> Outcome:
+    from causeway.flows.log_health import say_of_own_topics
     from causeway.flows.translation import load_flow_map
 
-    given = request.options.places or _lines()
-    asked = [_place(text) for text in given]
+    places = [("TOPIC:PARTITION:OFFSET", text) for text in request.options.places] or _lines()
+    given = [text for _, text in places]
+    asked = [_place(where, text) for where, text in places]
     _, flow, _, target = opened(request)
-    found = load_flow_map(flow, target)
+    found = load_flow_map(
+        flow, target, look_at_log=lambda at, state: say_of_own_topics(flow, at, state, request.progress)
+    )
     answers = [_answer(found, *place, is_reverse=request.options.reverse) for place in asked]
     rows = [
         {"from": text, "to": answer.text if isinstance(answer, _There) else None, **_why(answer)}
@@ -70,30 +73,50 @@ def maintain(request: Request) -> Outcome:
     return Outcome(payload=asdict(report), text="\n".join(lines))
 
 
-def _lines() -> list[str]:
-    if sys.stdin.isatty():
-        raise BadInput(
-            "TOPIC:PARTITION:OFFSET",
-            rule="there is none",
-            remedy="write orders:0:123, or pipe a list in",
-        )
-    return [line.strip() for line in sys.stdin if line.strip()]
+def _lines() -> list[tuple[str, str]]:
+    """Each place that is piped in, after the name of its line.
+
+    :raises BadInput: there is none, or it can't be read.
+    """
+    lines = [] if sys.stdin is None or sys.stdin.isatty() else _read_lines(sys.stdin)
+    places = [(f"line {number} of standard input", line.strip()) for number, line in enumerate(lines, 1)]
+    places = [(where, text) for where, text in places if text]
+    if not places:
+        rule, remedy = "there is none", "write orders:0:123, or pipe a list in"
+        raise BadInput("TOPIC:PARTITION:OFFSET", rule=rule, remedy=remedy)
+    return places
 
 
-def _place(text: str) -> tuple[TopicPartition, int]:
+def _read_lines(stream: TextIO) -> list[str]:
+    """Without the mark that some programs write before the first line."""
+    remedy = "pipe a list in: one orders:0:123 in each line, in UTF-8"
+    try:
+        read = stream.buffer.read() if hasattr(stream, "buffer") else stream.read().encode()
+        return read.decode("utf-8-sig").splitlines()
+    except OSError as reason:
+        rule = f"can't be read: {reason.strerror or reason}"
+        raise BadInput("standard input", rule=rule, remedy=remedy) from None
+    except UnicodeDecodeError as reason:
+        number = read.count(b"\n", 0, reason.start) + 1
+        rule = "has bytes that aren't UTF-8"
+        raise BadInput(f"line {number} of standard input", rule=rule, remedy=remedy) from None
+
+
+def _place(where: str, text: str) -> tuple[TopicPartition, int]:
     from causeway.core.identity import TopicPartition
+    from causeway.core.naming import is_legal
 
     topic, _, rest = text.partition(":")
     numbers = rest.split(":")
-    if not topic or len(numbers) != 2 or not all(_is_number(number) for number in numbers):
-        raise BadInput(
-            "TOPIC:PARTITION:OFFSET", value=text[:300], rule="isn't one", remedy="write orders:0:123"
-        )
+    is_place = is_legal(topic) and len(numbers) == 2
+    if not is_place or not _is_number(numbers[0], LARGEST_PARTITION) or not _is_number(numbers[1]):
+        rule = "isn't TOPIC:PARTITION:OFFSET" if where.startswith("line") else "isn't one"
+        raise BadInput(where, value=text[:300], rule=rule, remedy="write orders:0:123")
     return TopicPartition(topic, int(numbers[0])), int(numbers[1])
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= _LARGEST
+def _is_number(text: str, most: int = LARGEST_OFFSET) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= most
 
 
 @dataclass(frozen=True, slots=True)

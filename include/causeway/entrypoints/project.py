@@ -17,6 +17,7 @@ from causeway.config.connections import (
     FoundConnection,
     environment_variable,
     parse_connection,
+    refuse_twin,
     resolve_endpoint,
 )
 from causeway.config.deployment import Deployment
@@ -34,6 +35,8 @@ def find_flows_file(given: str | None, environ: Mapping[str, str], directory: Pa
 
     :raises ConfigError: there is none.
     """
+    if given is not None and not given.strip():
+        raise ConfigError("--file", value=given, rule="names no file", remedy="name one, or leave --file out")
     named = given or environ.get(FLOWS_VARIABLE)
     if named:
         return Path(named)
@@ -58,11 +61,14 @@ def cluster_endpoint(
 ) -> ClusterEndpoint:
     """:raises ConfigError: nobody has the connection, or it isn't fit for use."""
     reference = deployment.clusters[alias]
+    known = deployment.connection_ids
+    refuse_twin(reference.connection_id, known, environ)
 
     def elsewhere(connection_id: str) -> FoundConnection | None:
         lab = _lab_file(environ, directory)
         found = _from_lab(connection_id, lab) if lab else None
-        if found is not None:
+        if lab and found is not None:
+            refuse_twin(connection_id, known, dict(_lines(lab)))
             say(f"{alias}: connection {connection_id} from the running lab ({lab})")
             return found
         return _from_airflow(connection_id, environ, say)

@@ -97,6 +97,8 @@ def noted_lines(report: Report) -> Iterator[str]:
                 f"{partition['last_stable']} on in or behind a transaction that is still open there; "
                 "they are copied once it ends"
             )
+        if partition.get("later"):
+            yield f"WAITS {partition['source']}: {partition['later']}"
         for why, ranges in partition.get("quarantined", {}).items():
             yield f"QUARANTINED {partition['source']}: {why}: {_ranges(ranges)}"
 
@@ -132,7 +134,8 @@ def _ranges(ranges: Sequence[Sequence[int]]) -> str:
     """Source offsets, the first ones of many."""
     shown = [str(first) if first + 1 == behind else f"{first}-{behind - 1}" for first, behind in ranges]
     count = sum(behind - first for first, behind in ranges)
-    offsets = ", ".join(shown[:SHOWN_RANGES]) + (", ..." if len(shown) > SHOWN_RANGES else "")
+    more = f" and {len(shown) - SHOWN_RANGES:,} ranges more" if len(shown) > SHOWN_RANGES else ""
+    offsets = ", ".join(shown[:SHOWN_RANGES]) + more
     return f"{counted(count, 'record')}, source offsets {offsets}"
 
 

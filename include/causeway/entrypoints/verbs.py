@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from causeway import interruption
 from causeway.core.errors import BadInput
 from causeway.entrypoints.tables import table
 
@@ -62,13 +63,14 @@ def lab_up(request: Request) -> Outcome:
     names = [name.strip() for name in options.clusters.split(",")]
     if not all(names):
         raise BadInput("--clusters", value=options.clusters, rule="has an empty name", remedy="write sf,nyc")
-    state = lab.up(
-        clusters=names,
-        kafka_version=options.kafka,
-        security=options.security,
-        nodes=options.nodes,
-        say=request.progress,
-    )
+    with interruption.at_once():  # it waits for brokers, and stops those that it has started
+        state = lab.up(
+            clusters=names,
+            kafka_version=options.kafka,
+            security=options.security,
+            nodes=options.nodes,
+            say=request.progress,
+        )
     return _lab_outcome(state)
 
 

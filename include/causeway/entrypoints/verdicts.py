@@ -21,6 +21,8 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
         "parked": {str(tp): why for tp, why in sorted(report.parked.items())},
         "not_begun": report.not_begun,
         "notes": list(report.notes),
+        "rests": report.rests,
+        "never_crossed": sum(v.never_crossed for v in report.partitions),
         "partitions": [
             {
                 "source": str(v.source),
@@ -31,6 +33,10 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
                 "extra": v.extra,
                 "gone_on_source": v.gone_on_source,
                 "gone_on_target": v.gone_on_target,
+                "cleaned_on_source": v.cleaned_on_source,
+                "cleaned_on_target": v.cleaned_on_target,
+                "never_crossed": v.never_crossed,
+                "compared": "by the offset map" if v.is_by_map else "in order",
                 "quarantined": v.quarantined,
                 "behind": v.behind,
                 "not_compared": v.not_compared,
@@ -50,22 +56,53 @@ def verdict_text(flow: str, report: VerifyReport) -> str:
     ]
     lines = [table(_HEADERS, rows), ""]
     lines += [f"{v.source}: {v.trouble or v.differences[0]}" for v in report.unequal]
-    lines += [_begun(v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None]
+    lines += [_begun(flow, v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None]
+    lines += [f"{flow}: {line}" for line in _besides(report)]
     gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
     if gone:
         lines.append(f"{flow}: {counted(gone, 'record')} can't be compared, retention took them on one side")
     if aside := sum(v.quarantined for v in report.partitions):
         lines.append(f"{flow}: {counted(aside, 'record')} in quarantine, and not in the mirror")
     if behind:
-        lines.append(f"{flow}: {counted(behind, 'source offset')} behind the last mirrored record not judged")
+        lines.append(f"{flow}: {counted(behind, 'source offset')} after the last mirrored record not judged")
     lines += [f"NOT COMPARED {tp}: parked: {why}" for tp, why in sorted(report.parked.items())]
     lines += [f"{flow}: {note}" for note in report.notes]
     if report.not_begun:
         lines.append(f"{flow}: {counted(report.not_begun, 'partition')} not begun, nothing to compare there")
-    lines.append(
-        f"{flow}: {_verdict(report)}; {counted(report.records_equal, 'record')} compared equal, in order"
-    )
+    if report.rests:
+        lines.append(
+            f"{flow}: RESTS: {report.rests}; only what it had mirrored by then is compared, not what others "
+            "wrote since"
+        )
+    equal = f"{counted(report.records_equal, 'record')} compared equal, {_how(report)}"
+    lines.append(f"{flow}: {_verdict(report)}; {equal}")
     return "\n".join(lines)
+
+
+def _how(report: VerifyReport) -> str:
+    by_map = sum(v.equal for v in report.partitions if v.is_by_map)
+    if not by_map:
+        return "in order"
+    pairs = "in pairs that the offset map names, in order"
+    return pairs if by_map == report.records_equal else f"in order; {by_map:,} of them {pairs}"
+
+
+def _besides(report: VerifyReport) -> list[str]:
+    """What may be on one side only, and why."""
+    here = sum(v.cleaned_on_source for v in report.partitions)
+    there = sum(v.cleaned_on_target for v in report.partitions)
+    lines = []
+    if here or there:
+        lines.append(
+            f"compaction took {here:,} mirrored records on the source, and {there:,} on the target: "
+            "a later record of the key follows, or the key is deleted on both sides"
+        )
+    if tail := sum(v.never_crossed for v in report.partitions):
+        lines.append(
+            f"{counted(tail, 'record')} only on the source: they never crossed, and a failback exported them "
+            "(TOPIC.diverged.TIME)"
+        )
+    return lines
 
 
 def _verdict(report: VerifyReport) -> str:
@@ -80,12 +117,13 @@ def _verdict(report: VerifyReport) -> str:
     return f"equal but for {counted(len(report.parked), 'parked partition')}" if report.parked else "equal"
 
 
-def _begun(verdict: PartitionVerdict, entry: SetByHand) -> str:
+def _begun(flow: str, verdict: PartitionVerdict, entry: SetByHand) -> str:
     place = next(place for place in entry.places if place.partition == verdict.target.partition)
     return (
         f"{verdict.source}: compared from source offset {place.source_next} and target offset "
         f"{place.target_next} on, where {entry.how} set it ({entry.by} at {rfc3339(entry.at_ms)}: "
-        f"{entry.because}); {verdict.not_compared:,} target offsets in front of that aren't compared"
+        f"{entry.because}); {verdict.not_compared:,} target offsets before that aren't compared"
+        + (f": `causeway verify {flow} --all` compares them, too" if entry.is_of_failback else "")
     )
 
 

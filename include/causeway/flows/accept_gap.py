@@ -16,15 +16,17 @@ from causeway.core.flow_state import FlowState, gap_record
 from causeway.core.gap_ledger import AcceptedGap
 from causeway.core.gaps import Gap, GapKind, uncopied_gap, unsaid_gap
 from causeway.core.identity import Pair, SourceOffset, TopicPartition
-from causeway.core.lane_rules import LostPosition, judge_position, kept_to, last_run, position_of
+from causeway.core.lane_rules import LostPosition, judge_position, kept_to
 from causeway.core.lane_task import Assignment, Parked
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import EpochEnd, LogEnd, Unreachable
 from causeway.core.position import Position
 from causeway.core.remedies import accept_gap_command
+from causeway.core.standing import where_it_stands
 from causeway.flows.adopt import Adopted, beginning_at, go_on_at
-from causeway.flows.by_hand import Reason, at_both_clusters, pair_at
+from causeway.flows.by_hand import Reason, at_both_clusters, pair_at, refuse_of_another_flow
 from causeway.flows.clusters import Clusters
+from causeway.flows.standing import kept_of, log_ends_beside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ def accept_gap(
 ) -> GapAccepted:
     """:raises BadInput: that isn't the gap that is seen; nothing is written then."""
     with at_both_clusters(flow, source, target, f"gap of {at}") as (clusters, state):
+        refuse_of_another_flow(flow, state, at.topic)
         pair = clusters.network.run(lambda: pair_at(flow, clusters, at))
         position = clusters.network.run(lambda: _position(flow, clusters, pair, state))
         gap = clusters.network.run(lambda: find_gap(flow, clusters, pair, position))
@@ -111,16 +114,18 @@ async def _position(flow: Flow, clusters: Clusters, pair: Pair, state: FlowState
 
     :raises BadInput: no position of ours, or one about other topics: that is no gap.
     """
-    known = state.pairs.get(pair.target.topic)
-    assignment = _assignment(pair, known.adopted_at if known else -1)
+    begun = state.pairs.get(pair.target.topic)
+    assignment = _assignment(pair, begun.adopted_at_of(pair.target.partition) if begun else -1)
     found = (await clusters.target.positions(flow.group, [pair.target], stable=True))[pair.target]
     verdict = judge_position(flow.name, assignment, found)
     if isinstance(verdict, Position):
         return verdict
     if isinstance(verdict, LostPosition):
-        runs = (await clusters.target.map_runs(flow.map_topic, [pair.target]))[pair.target]
-        if (run := last_run(runs, assignment)) is not None:
-            return position_of(run)
+        known = (await clusters.target.map_of(flow.map_topic, [pair.target]))[pair.target]
+        kept = kept_of(state, pair, known)
+        ends = await log_ends_beside(clusters.target, {pair.target: kept})
+        if (stood := where_it_stands(pair, kept, ends.get(pair.target))) is not None:
+            return stood
     facts = verdict if isinstance(verdict, Parked) else f"the flow has no position of {pair.target}"
     raise BadInput(f"gap of {pair.source}", rule=str(facts), remedy="that is no gap that could be accepted")
 

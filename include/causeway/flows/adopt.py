@@ -6,6 +6,7 @@ where to go on. What the offset map knew before says nothing about it any more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
@@ -14,10 +15,13 @@ from causeway.core.counting import counted
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair, adopted_record
+from causeway.core.flow_state import FlowState, adopted_record
 from causeway.core.identity import Generation, Pair, TopicPartition
+from causeway.core.kafka_errors import error_name
+from causeway.core.known_pairs import KnownPair
+from causeway.core.lane_task import ParkReason
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import LogEnd, Unreachable
+from causeway.core.ports import LogEnd, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.flows.by_hand import (
     Beginning,
@@ -28,9 +32,14 @@ from causeway.flows.by_hand import (
     fenced,
     pair_at,
     refuse_leading_back,
+    refuse_of_another_flow,
+    seen_again,
+    target_ends,
 )
 from causeway.flows.clusters import Clusters
 from causeway.flows.look import look
+from causeway.flows.round_facts import starts_at_end
+from causeway.flows.standing import where_they_stand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +71,14 @@ def adopt_partition(
     """:raises BadInput: an offset that the source's log doesn't hold, or nothing is wrong with where the
     partition stands and nobody said that it is to move all the same; nothing is written then."""
     with at_both_clusters(flow, source, target, f"adoption of {at}") as (clusters, state):
+        refuse_of_another_flow(flow, state, at.topic)
         beginning = clusters.network.run(lambda: beginning_at(flow, clusters, at, source_offset))
         stood_at = clusters.network.run(lambda: _stood_at(flow, clusters, beginning.pair))
         is_healthy = False
         if stood_at is not None:
             beginning = replace(beginning, stood_at=stood_at)
-            is_healthy = at not in clusters.network.run(lambda: look(flow, clusters)).parked
+            parked = clusters.network.run(lambda: look(flow, clusters)).parked.get(at)
+            is_healthy = parked is None or parked.reason is ParkReason.FENCED
         if is_healthy and stood_at != source_offset and not (even_though_healthy or dry_run):
             raise _is_healthy(flow, beginning)
         done = go_on_at(flow, clusters, target, state, beginning, reason, how="adopt", dry_run=dry_run)
@@ -95,11 +106,11 @@ def in_words(stood_at: int, source_offset: int) -> str:
 
 
 async def _stood_at(flow: Flow, clusters: Clusters, pair: Pair) -> int | None:
-    found = (await clusters.target.positions(flow.group, [pair.target], stable=False))[pair.target]
+    state = await clusters.flow_state(flow)
+    found = (await where_they_stand(flow, clusters.target, state, [pair.target], stable=False))[pair.target]
     if not isinstance(found, Position):
         return None
-    ids = (found.source_topic_id, found.target_topic_id)
-    return int(found.source_next) if ids == (pair.source_topic_id, pair.target_topic_id) else None
+    return int(found.source_next) if found.ids == pair.ids else None
 
 
 async def beginning_at(
@@ -111,7 +122,12 @@ async def beginning_at(
     """
     pair = await pair_at(flow, clusters, at)
     at_end = await _check_offset(clusters, pair, source_offset)
-    return Beginning(pair=pair, source_next=source_offset, source_epoch=epoch if epoch >= 0 else at_end)
+    return Beginning(
+        pair=pair,
+        source_next=source_offset,
+        source_epoch=epoch if epoch >= 0 else at_end,
+        target_end=(await target_ends(clusters, [pair]))[pair.target],
+    )
 
 
 def go_on_at(
@@ -132,14 +148,23 @@ def go_on_at(
     pair, run = beginning.pair, clusters.network.run
     run(lambda: refuse_leading_back(flow, clusters, [beginning]))
     if dry_run:
-        end, generation = run(lambda: _end_of(clusters, pair)), Generation(-1)
+        end, generation = beginning.target_end, Generation(-1)
     else:
-        with fenced(flow, clusters, target, reason) as generation:
-            run(lambda: remember_pair(flow, clusters, state, pair, generation))
-            done = run(lambda: commit_beginnings(flow, clusters, [beginning], generation))
+        with fenced(flow, clusters, target, reason) as own:
+            generation = own.generation
+            seen = run(lambda: seen_again(clusters, [beginning]))
+            done = run(
+                lambda: commit_beginnings(
+                    flow,
+                    clusters,
+                    seen,
+                    own,
+                    lambda: remember_pair(flow, clusters, state, [pair], generation),
+                )
+            )
             if how is not None:
-                run(lambda: enter_beginnings(flow, clusters, how, [beginning], done, reason, generation))
-        end = done[pair.source]
+                run(lambda: enter_beginnings(flow, clusters, how, seen, done, reason, generation))
+        end = int(done[pair.source])
     return Adopted(
         source=pair.source,
         target=pair.target,
@@ -149,15 +174,8 @@ def go_on_at(
     )
 
 
-async def _end_of(clusters: Clusters, pair: Pair) -> int:
-    end = (await clusters.target.log_ends([pair.target]))[pair.target]
-    if not isinstance(end, LogEnd):
-        raise Unreachable(f"end of {pair.target}: {end}")
-    return end.offset
-
-
 async def _check_offset(clusters: Clusters, pair: Pair, source_offset: int) -> int:
-    """The epoch of the source's log end if the offset is inside the log; else a refusal."""
+    """The epoch of the source's last record if the offset is inside the log; else a refusal."""
     source = clusters.source
     start = (await source.log_starts([pair.source]))[pair.source]
     end = (await source.list_offsets({pair.source: LATEST}, isolation=READ_COMMITTED))[pair.source]
@@ -170,20 +188,45 @@ async def _check_offset(clusters: Clusters, pair: Pair, source_offset: int) -> i
             rule=f"must be from {start} (log start) to {end.offset} (last stable offset)",
             remedy="choose the offset of the first record that is still to be copied",
         )
-    return end.leader_epoch if source_offset == end.offset else -1
+    if source_offset != end.offset:
+        return -1
+    found = (await starts_at_end(source, {pair.source: end}))[pair.source]
+    if isinstance(found, Refused):
+        raise Unreachable(f"leader epochs of {pair.source}: {found}")
+    return found.epoch
 
 
 async def remember_pair(
-    flow: Flow, clusters: Clusters, state: FlowState, pair: Pair, generation: Generation, partitions: int = 0
+    flow: Flow,
+    clusters: Clusters,
+    state: FlowState,
+    pairs: Sequence[Pair],
+    generation: Generation,
+    partitions: int = 0,
 ) -> None:
-    """Known as it is now; of earlier times the map says nothing about where to go on."""
-    before = state.pairs.get(pair.target.topic)
+    """Of one topic, and known as it is now; of earlier times the map says nothing about where these go on."""
+    pair, numbers = pairs[0], [each.target.partition for each in pairs]
+    begun = max(max(numbers) + 1, partitions, await _begun_before(clusters, state, pair))
     known = KnownPair(
         source_topic=pair.source.topic,
         source_topic_id=pair.source_topic_id,
         target_topic_id=pair.target_topic_id,
-        partitions=max(pair.target.partition + 1, partitions, before.partitions if before else 0),
+        partitions=begun,
         adopted_at=generation,
     )
-    key, value = adopted_record(flow.name, pair.target.topic, known)
+    key, value = adopted_record(flow.name, pair.target.topic, known, numbers)
     await clusters.target.append_plain(FLOWS_TOPIC, key, value)
+
+
+async def _begun_before(clusters: Clusters, state: FlowState, pair: Pair) -> int:
+    """How many partitions of the topic don't begin by themselves. Of one that was made anew since: as many as
+    the source's has now, because nobody has said of them where they go on."""
+    before = state.pairs.get(pair.target.topic)
+    if before is None:
+        return 0
+    if before.ids == pair.ids:
+        return before.partitions
+    there = (await clusters.source.wire.topics([pair.source.topic]))[pair.source.topic]
+    if there.error:
+        raise Unreachable(f"partitions of {pair.source.topic}: {error_name(there.error)}")
+    return len(there.leaders)

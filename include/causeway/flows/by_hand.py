@@ -4,32 +4,41 @@ Everything that sets a position without data goes through here, and nothing else
 every lane the flow ever had, say which pair it is and since which generation, commit.
 
 Invariants
-    A. The fence of a command is known by its token. It is taken away again whatever happens, Ctrl-C
-       included, over connections of its own; where that can't be, the error says how to.
-    B. A fence that stood before, or was raised meanwhile, stands afterwards in its own words.
-    C. What is written can be written again: a command that was broken off is simply repeated.
+    A. The fence of a command is known by its token, and stands beside all others. It is taken away again
+       whatever happens, Ctrl-C included, over connections of its own; where that can't be, the error says
+       how to.
+    B. After each claim, and before the first word that counts, the command proves that its own fence still
+       stands: somebody may have lifted it while the command slept.
+    C. A position is set only if the target ends where it did when it was looked at.
+    D. What is written can be written again: a command that was broken off is simply repeated.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from causeway import interruption
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.core.beginnings import How, PlaceSet, SetByHand
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, FlowHeld, UnknownName
+from causeway.core.fences import COMMAND
 from causeway.core.flow import Flow
-from causeway.core.flow_state import Fence, FlowState, set_record
+from causeway.core.flow_state import FlowState, set_record
 from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lanes import lane_of
-from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.map_format import encode_place
+from causeway.core.naming import FLOWS_TOPIC, is_internal
+from causeway.core.offset_map import map_partition
 from causeway.core.ports import Beaten, Doubt, LogEnd, Unreachable
 from causeway.core.position import Position
+from causeway.core.records import Record
 from causeway.core.remedies import adopt_command
+from causeway.core.topics import is_wanted
 from causeway.flows.clusters import (
     Clusters,
     open_clusters,
@@ -39,9 +48,13 @@ from causeway.flows.clusters import (
 )
 from causeway.flows.fence import claim_all_lanes
 from causeway.flows.internal_topics import create_internal_topics
+from causeway.flows.log_health import refuse_unsound
 from causeway.flows.other_way import OtherDirection
-from causeway.flows.ownership import remember_clusters, write_fence, write_fence_again, write_lift
+from causeway.flows.own_fence import OwnFence
+from causeway.flows.ownership import Terms, remember_clusters, write_fence, write_lift
+from causeway.flows.writing import PortionWriter
 
+_NAMED_TOPICS = 5
 _PASSING = (Unreachable, Doubt, Beaten)
 
 
@@ -57,6 +70,10 @@ class Beginning:
 
     pair: Pair
     source_next: int
+    target_end: int
+    """Where the target's log ended when it was looked at."""
+    end_decided: bool = False
+    """What the target held up to there has told where to go on."""
     source_epoch: int = -1
     """Of the record in front of `source_next`; -1: not known."""
     records: int = 0
@@ -64,8 +81,6 @@ class Beginning:
     aborted_records: int = 0
     stood_at: int = -1
     """The source offset where it would have gone on by itself; -1: not known."""
-    target_end: int | None = None
-    """Where the target's log ended when this was decided; None: wherever it ends."""
 
 
 @contextmanager
@@ -81,6 +96,7 @@ def at_both_clusters(
         try:
             state = clusters.network.run(lambda: clusters.flow_state(flow))
             refuse_other_clusters(flow, clusters, state)
+            clusters.network.run(lambda: refuse_unsound(flow, clusters.target, state))
             clusters.network.run(OtherDirection(flow, clusters).look_and_hold)
             yield clusters, state
         except _PASSING as trouble:
@@ -93,31 +109,30 @@ def at_both_clusters(
 
 
 @contextmanager
-def fenced(flow: Flow, clusters: Clusters, target: ClusterEndpoint, reason: Reason) -> Iterator[Generation]:
-    """All lanes claimed, behind a fence of its own; gives the generation of whatever is set meanwhile."""
-    raised = _OwnFence(flow, reason)
+def fenced(flow: Flow, clusters: Clusters, target: ClusterEndpoint, reason: Reason) -> Iterator[OwnFence]:
+    """All lanes claimed, behind a fence of its own."""
+    raised = _CommandFence(flow, reason)
     try:
-        generation = clusters.network.run(lambda: raised.write(clusters, ClusterAdmin(target)))
-        yield generation
+        own = clusters.network.run(lambda: raised.write(clusters, ClusterAdmin(target)))
+        yield own
     except BaseException as trouble:  # Ctrl-C too: the loop that it broke isn't used again
         _lower(raised, target, trouble)
         raise
     _lower(raised, target, None)
 
 
-class _OwnFence:
+class _CommandFence:
     def __init__(self, flow: Flow, reason: Reason) -> None:
         self.flow, self.reason, self.token = flow, reason, uuid.uuid4().hex
-        self._stood: Fence | None = None
 
-    async def write(self, clusters: Clusters, admin: ClusterAdmin) -> Generation:
+    async def write(self, clusters: Clusters, admin: ClusterAdmin) -> OwnFence:
         flow, target, clock = self.flow, clusters.target, clusters.network
         create_internal_topics(flow, admin, frozenset(await target.wire.topics(None)))
         by, because = self.reason.by, self.reason.because
-        generation = await write_fence(target, clock, flow, by=by, because=because, token=self.token)
+        generation = await write_fence(
+            target, clock, flow, by=by, because=because, terms=Terms(token=self.token, owner=COMMAND)
+        )
         state = await target.flow_state(flow.name)
-        if state.fence is not None and state.fence.token == self.token:
-            self._stood = state.fence.over
         await claim_all_lanes(target, clock, flow, state)
         await OtherDirection(flow, clusters).look_and_hold()  # it may have been opened a moment ago
         if state.source_cluster_id is None:
@@ -127,28 +142,23 @@ class _OwnFence:
                 source_id=clusters.source.wire.cluster_id,
                 target_id=target.wire.cluster_id,
             )
-        return generation
+        return OwnFence(flow.name, self.token, generation)
 
     async def lower(self, target: WireTarget) -> None:
         flow, clock = self.flow, target.wire.network
-        own = (await target.flow_state(flow.name)).fence
-        if own is None or own.token != self.token:
-            return  # it was never raised, or another one stands
-        stood = own.over or self._stood
-        if stood is not None:
-            await write_fence_again(target, clock, flow, stood)
-        else:
+        own = (await target.flow_state(flow.name)).fences.get(self.token)
+        if own is not None:
             by, because = self.reason.by, self.reason.because
-            await write_lift(target, clock, flow, lifts=own.generation, by=by, because=because)
+            await write_lift(target, clock, flow, own, by=by, because=because)
 
 
-def _lower(own: _OwnFence, endpoint: ClusterEndpoint, trouble: BaseException | None) -> None:
+def _lower(own: _CommandFence, endpoint: ClusterEndpoint, trouble: BaseException | None) -> None:
     left = (
-        f"the fence of this command may still stand: `causeway status {own.flow.name}` tells, "
-        f'`causeway lift {own.flow.name} --because "..."` opens the flow'
+        f"the fence of this command may still stand: `causeway status {own.flow.name}` shows it, and "
+        f'`causeway lift {own.flow.name} --because "..."` lifts it, with --fence N where several stand'
     )
     try:
-        with open_target(endpoint) as (network, target):
+        with interruption.whole(), open_target(endpoint) as (network, target):
             network.run(lambda: own.lower(target))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(left) from trouble
@@ -156,6 +166,28 @@ def _lower(own: _OwnFence, endpoint: ClusterEndpoint, trouble: BaseException | N
         if isinstance(trouble, KeyboardInterrupt):
             raise KeyboardInterrupt(left) from second
         raise ClusterUnreachable(f"flow {own.flow.name}", rule=str(second), remedy=left) from second
+
+
+def refuse_of_another_flow(flow: Flow, state: FlowState, topic: str) -> None:
+    """:raises UnknownName: the flow mirrors no such topic, and never has."""
+    was_mirrored = topic in _mirrored(state) or topic in state.forgotten.values()
+    if not was_mirrored and (is_internal(topic) or not is_wanted(flow, topic)):
+        rule = f"isn't a topic of flow {flow.name}"
+        raise UnknownName(f"topic {topic}", rule=rule, remedy=its_topics(flow, state))
+
+
+def its_topics(flow: Flow, state: FlowState) -> str:
+    known = _mirrored(state)
+    names = (
+        f"known: {', '.join(known[:_NAMED_TOPICS])}{', ...' if len(known) > _NAMED_TOPICS else ''}; "
+        if known
+        else ""
+    )
+    return f"{names}`causeway plan {flow.name}` shows them all"
+
+
+def _mirrored(state: FlowState) -> list[str]:
+    return sorted({pair.source_topic for pair in state.pairs.values()})
 
 
 async def pair_at(flow: Flow, clusters: Clusters, at: TopicPartition) -> Pair:
@@ -195,24 +227,58 @@ async def refuse_leading_back(flow: Flow, clusters: Clusters, beginnings: Sequen
             )
 
 
+async def seen_again(clusters: Clusters, beginnings: Iterable[Beginning]) -> list[Beginning]:
+    """Behind the fence: until it stood, the flow's own run may have written what wasn't there at the first
+    look. Where its end has told where to go on, that isn't true any more."""
+    members = list(beginnings)
+    ends = await target_ends(clusters, [each.pair for each in members])
+    return [
+        each if each.end_decided else replace(each, target_end=ends[each.pair.target]) for each in members
+    ]
+
+
+async def target_ends(clusters: Clusters, pairs: Sequence[Pair]) -> dict[TopicPartition, int]:
+    found = await clusters.target.log_ends([pair.target for pair in pairs])
+    ends: dict[TopicPartition, int] = {}
+    for tp, end in found.items():
+        if not isinstance(end, LogEnd):
+            raise Unreachable(f"end of {tp}: {end}")
+        ends[tp] = end.offset
+    return ends
+
+
 async def commit_beginnings(
-    flow: Flow, clusters: Clusters, beginnings: Sequence[Beginning], generation: Generation
+    flow: Flow,
+    clusters: Clusters,
+    beginnings: Sequence[Beginning],
+    own: OwnFence,
+    remember: Callable[[], Awaitable[None]] | None = None,
 ) -> dict[TopicPartition, TargetOffset]:
-    """One transaction without data for each lane; where each one is appended to, by source partition."""
+    """One transaction without data for each lane; where each one is appended to, by source partition.
+
+    `remember` what has to be known before the first of them, once it is proved that they may come.
+    """
     lanes: dict[int, list[Beginning]] = {}
     for beginning in beginnings:
         lanes.setdefault(lane_of(beginning.pair.target, flow.lanes), []).append(beginning)
     ends: dict[TopicPartition, TargetOffset] = {}
     for lane, members in lanes.items():
-        ends |= await _commit_lane(flow, clusters, lane, members, generation)
+        ends |= await _commit_lane(flow, clusters, lane, members, own, remember)
+        remember = None
     return ends
 
 
 async def _commit_lane(
-    flow: Flow, clusters: Clusters, lane: int, members: Sequence[Beginning], generation: Generation
+    flow: Flow,
+    clusters: Clusters,
+    lane: int,
+    members: Sequence[Beginning],
+    own: OwnFence,
+    remember: Callable[[], Awaitable[None]] | None,
 ) -> dict[TopicPartition, TargetOffset]:
     target, clock = clusters.target, clusters.network
     owner = await target.claim(flow.transactional_id(lane), timeout_ms=flow.limits.transaction_timeout_ms)
+    await own.prove(target)
     found = await target.log_ends([each.pair.target for each in members])
     positions: dict[TopicPartition, Position] = {}
     for each in members:
@@ -227,15 +293,33 @@ async def _commit_lane(
             target_topic_id=each.pair.target_topic_id,
             source_epoch=each.source_epoch,
             target_epoch=end.leader_epoch,
-            generation=generation,
+            generation=own.generation,
             producer_id=owner.producer.producer_id,
             time_ms=clock.time_ms(),
             records=each.records,
             aborted_records=each.aborted_records,
+            is_placed=True,
         )
+    if remember is not None:
+        await remember()
+    await _append_places(flow, PortionWriter(target, owner, own), positions)
     await owner.commit_positions(flow.group, positions)
     await owner.end(commit=True)
     return {each.pair.source: positions[each.pair.target].target_next for each in members}
+
+
+async def _append_places(
+    flow: Flow, writer: PortionWriter, positions: Mapping[TopicPartition, Position]
+) -> None:
+    """Into the offset map, in the transaction that commits them: committed offsets expire."""
+    count = await writer.target.partitions_to_write(flow.map_topic)
+    now_ms = writer.target.wire.network.time_ms()
+    records: dict[TopicPartition, list[Record]] = {}
+    for tp, position in positions.items():
+        mine = records.setdefault(TopicPartition(flow.map_topic, map_partition(tp, count)), [])
+        mine.append(Record(len(mine), now_ms, *encode_place(tp, position)))
+    for at, places in records.items():
+        await writer.append(at, places)
 
 
 async def enter_beginnings(
@@ -274,7 +358,7 @@ async def enter_beginnings(
 
 
 def _refuse_growth(each: Beginning, end: int) -> None:
-    if each.target_end is not None and end != each.target_end:
+    if end != each.target_end:
         raise FlowHeld(
             f"mirror {each.pair.target}",
             value=end,

@@ -106,17 +106,22 @@ def refuse_one_cluster(flow: Flow, clusters: Clusters) -> None:
 
 def refuse_other_clusters(flow: Flow, clusters: Clusters, state: FlowState) -> None:
     """A flow's positions mean nothing on clusters that it wasn't begun with."""
-    for alias, known, found in (
-        (flow.source, state.source_cluster_id, clusters.source.wire.cluster_id),
-        (flow.target, state.target_cluster_id, clusters.target.wire.cluster_id),
-    ):
-        if known is not None and known != found:
-            raise BadInput(
-                f"cluster {alias} of flow {flow.name}",
-                value=found,
-                rule=f"this flow began with cluster {known} under that name",
-                remedy="use a new flow name for other clusters, or correct the connection",
-            )
+    _refuse_other(flow, flow.source, state.source_cluster_id, clusters.source.wire)
+    refuse_other_target(flow, clusters.target.wire, state)
+
+
+def refuse_other_target(flow: Flow, target: Wire, state: FlowState) -> None:
+    _refuse_other(flow, flow.target, state.target_cluster_id, target)
+
+
+def _refuse_other(flow: Flow, alias: str, known: str | None, found: Wire) -> None:
+    if known is not None and known != found.cluster_id:
+        raise BadInput(
+            f"cluster {alias} of flow {flow.name}",
+            value=found.cluster_id,
+            rule=f"this flow began with cluster {known} under that name",
+            remedy="use a new flow name for other clusters, or correct the connection",
+        )
 
 
 def admins(source: ClusterEndpoint, target: ClusterEndpoint) -> tuple[ClusterAdmin, ClusterAdmin]:

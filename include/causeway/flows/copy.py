@@ -7,22 +7,25 @@ lanes are for progress and counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from causeway.core.counting import counted
+from causeway import interruption
+from causeway.core.doubts import LaneDoubts
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import CausewayError, ClusterUnreachable, FlowFenced, Superseded
+from causeway.core.errors import CausewayError, ClusterUnreachable
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair, pair_record
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import Generation
 from causeway.core.instants import rfc3339
+from causeway.core.known_pairs import KnownPair
 from causeway.core.lane_task import LaneResult, LaneTask, LastOwner
-from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.ports import Beaten, Doubt, Unreachable
 from causeway.core.progress import Progress
-from causeway.core.report import RunOutcome, RunReport
+from causeway.core.report import RunOutcome, RunReport, outcome_of
 from causeway.core.round_plan import RoundPlan, last_owners_after, with_last_owners
-from causeway.core.topics import RefusedTopic
+from causeway.core.run_end import RunEnd
+from causeway.core.topic_choice import refuse_unknown_topics
 from causeway.flows.clusters import (
     Clusters,
     admins,
@@ -34,6 +37,7 @@ from causeway.flows.fence import claim_all_lanes
 from causeway.flows.held_back import HeldBackWatch
 from causeway.flows.internal_topics import create_internal_topics
 from causeway.flows.life_signs import LifeSigns
+from causeway.flows.log_health import refuse_unsound
 from causeway.flows.other_way import OtherDirection
 from causeway.flows.ownership import (
     Holder,
@@ -45,11 +49,12 @@ from causeway.flows.ownership import (
     sign_of_life,
 )
 from causeway.flows.parked import ParkedOfRun
-from causeway.flows.planning import Landscape, pairs_to_remember, plan_round, survey_topics
+from causeway.flows.planning import Landscape, plan_round, survey_topics
+from causeway.flows.remember import remember_beginnings
 from causeway.flows.rights import check_own_rights
 from causeway.flows.stocktaking import take_stock
 from causeway.flows.target_demands import TargetDemands
-from causeway.flows.topics import prepare_topics
+from causeway.flows.topics_of_run import TopicsOfRun
 
 Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
 """Runs each task somewhere and brings all results back; raises only if it can't run any."""
@@ -57,7 +62,6 @@ Carry = Callable[[Sequence[LaneTask]], list[LaneResult]]
 FOLLOWING_TRANSACTION_SECONDS = 0.5
 _PASSING = (Unreachable, Doubt, Beaten, ClusterUnreachable)
 _IDLE_SECONDS = 0.2
-_REFUSED_AGAIN_SECONDS = 30.0
 _PATIENCE_SECONDS = 90.0
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -66,7 +70,11 @@ _LONGEST_PAUSE_SECONDS = 5.0
 class RunOptions:
     holder: Holder
     run_for_seconds: float | None
-    """None: until caught up."""
+    """None: until caught up (`core/run_end.py`)."""
+    to_the_last_record: bool = False
+    """Until a lag of 0, with writers that are at rest."""
+    topics: frozenset[str] | None = None
+    """The source topics that the run is about; None: all of the flow's."""
     take_over: bool = False
     is_interrupted: Callable[[], bool] = lambda: False
     """Asked between rounds: a signal may have struck where its exception went unheard."""
@@ -92,43 +100,41 @@ def copy_flow(
     with open_clusters(source, target) as clusters:
         run = _Run(flow, source, target, clusters, carry, options, say)
         try:
-            run.begin(_may_begin(flow, clusters))
+            run.begin(_may_begin(flow, clusters, options.topics))
         except (Unreachable, Doubt, Beaten) as trouble:
             raise ClusterUnreachable(
                 f"flow {flow.name}", rule=f"can't begin: {trouble}", remedy="run it again"
             ) from trouble
+        except KeyboardInterrupt:
+            run.leave_turn()
+            raise
         with LifeSigns(target, flow.name, run.generation) as signs:
             try:
                 run.go_on_until_the_end()
             except CausewayError as error:
-                run.report.outcome, run.report.why = _ending(error), str(error)
+                run.report.outcome, run.report.why = outcome_of(error), str(error)
                 raise
             except KeyboardInterrupt:
                 run.report.outcome, run.report.why = "interrupted", "by a signal"
                 raise
             finally:
                 signs.stop()
-                run.finish(on_report)
+                with interruption.whole():
+                    run.finish(on_report)
     return run.report
 
 
-def _ending(error: CausewayError) -> RunOutcome:
-    match error:
-        case FlowFenced():
-            return "fenced"
-        case Superseded():
-            return "superseded"
-        case _:
-            return "failed"
-
-
-def _may_begin(flow: Flow, clusters: Clusters) -> FlowState:
+def _may_begin(flow: Flow, clusters: Clusters, topics: frozenset[str] | None) -> FlowState:
     """Everything that can refuse a run does so before anything is written."""
     refuse_one_cluster(flow, clusters)
     state = clusters.network.run(lambda: clusters.flow_state(flow))
     refuse_other_clusters(flow, clusters, state)
+    clusters.network.run(lambda: refuse_unsound(flow, clusters.target, state))
     refuse_fenced(flow.name, state)
     clusters.network.run(OtherDirection(flow, clusters).look_and_hold)
+    if topics is not None:
+        seen = clusters.network.run(lambda: survey_topics(flow, clusters.source, clusters.target, state))
+        refuse_unknown_topics(flow, topics, seen.topics, seen.source, seen.gone)
     return state
 
 
@@ -144,20 +150,26 @@ class _Run:
         say: Say,
     ) -> None:
         self._flow, self._clusters, self._carry, self._options = flow, clusters, carry, options
-        self._source_admin, self._target_admin = admins(source, target)
+        source_admin, self._target_admin = admins(source, target)
         self._clock, self._say = clusters.network, say
+        both = (source_admin, self._target_admin)
+        self._topics = TopicsOfRun(flow, both, self._clock, say, options.topics)
+        self._end = RunEnd(
+            run_for_seconds=options.run_for_seconds, to_the_last_record=options.to_the_last_record
+        )
         self._began = self._clock.monotonic()
         self._landscape: Landscape | None = None
         self._remembered: dict[str, KnownPair] = {}
-        self._parked = ParkedOfRun(flow.name, self._clock, say)
+        self._parked = ParkedOfRun(flow, self._clock, say, options.topics)
         self._other_direction = OtherDirection(flow, clusters)
         self._held_back = HeldBackWatch(clusters.source, self._clock, say)
         self._demands = TargetDemands(flow, self._target_admin, self._clock, say)
         self._last_owners: dict[int, LastOwner] = {}
-        self._refused_until: dict[str, tuple[RefusedTopic, float]] = {}
         self._progress = Progress(flow.name, options.run_for_seconds)
         self._fruitless_since: float | None = None
         self._fruitless_rounds = 0
+        self._doubts = LaneDoubts(flow.name)
+        self._waits_for = ""
         self.generation = Generation(-1)
         self.report: RunReport
 
@@ -175,6 +187,13 @@ class _Run:
                 take_over=self._options.take_over,
                 say=self._say,
             )
+        )
+        self.report = RunReport(
+            flow=flow.name,
+            run=self._options.holder.run_id,
+            holder=self._options.holder.name,
+            generation=self.generation,
+            began_at=rfc3339(self._clock.time_ms()),
         )
         clusters.network.run(self._claim_lanes_of_other_numbers)
         if state.source_cluster_id is None:
@@ -195,7 +214,14 @@ class _Run:
             holder=self._options.holder.name,
             generation=self.generation,
             began_at=rfc3339(self._clock.time_ms()),
+            topics=None if self._options.topics is None else tuple(sorted(self._options.topics)),
         )
+
+    def leave_turn(self) -> None:
+        """Of a run that was broken off before its first round: nobody has to watch for its silence."""
+        if self.generation >= 0:
+            with suppress(*_PASSING, CausewayError):
+                self._clusters.network.run(self._say_ended)
 
     async def _claim_lanes_of_other_numbers(self) -> None:
         """A worker of a run with another number of lanes isn't fenced by the claims of this run's lanes."""
@@ -212,37 +238,40 @@ class _Run:
         while outcome is None:
             if self._options.is_interrupted():
                 raise KeyboardInterrupt
+            self._waits_for = ""
             try:
                 outcome = self._go_one_round()
             except _PASSING as trouble:
-                self._be_patient(str(trouble))
+                self._waits_for = str(trouble)
+            if self._waits_for:
+                self._be_patient(self._waits_for)
         self.report.outcome = outcome
 
     def _go_one_round(self) -> RunOutcome | None:
-        plan = self._plan()
-        outcome = self._is_over(plan)
+        """None: it isn't the last one. Whether nothing could be done in it is in `_waits_for`."""
+        asked_at = rfc3339(self._clock.time_ms())
+        seen = self._plan()
+        self.report.ends_seen_at = self.report.ends_seen_at or asked_at
+        self._end = self._end.after_seeing(seen)
+        plan = self._end.left_of(seen, self._clock.time_ms())
+        outcome = self._end.outcome(plan, self._clock.monotonic() - self._began)
         self._clusters.network.run(
-            lambda: self._held_back.look(plan, self.report, is_last=outcome is not None)
+            lambda: self._held_back.look(seen, self.report, is_last=outcome is not None)
         )
         if outcome is not None:
             return outcome
-        if plan.tasks:
-            self._carry_round(plan)
+        now = self._clock.monotonic()
+        ready = self._doubts.told_to(plan, now)
+        if ready.tasks:
+            self._carry_round(ready)
+        elif plan.tasks:
+            self._pause(self._doubts.seconds_to_next(now))
         elif plan.later and self._options.run_for_seconds is None:
-            self._be_patient(next(iter(plan.later.values())))
+            self._waits_for = plan.waits
         else:
-            self._fruitless_since, self._fruitless_rounds = (
-                None,
-                0,
-            )  # both clusters answer: that is all there is
+            self._got_on()  # both clusters answer: that is all there is
             self._pause(_IDLE_SECONDS)
         return None
-
-    def _is_over(self, plan: RoundPlan) -> RunOutcome | None:
-        run_for = self._options.run_for_seconds
-        if run_for is None:
-            return None if plan.tasks or plan.later else "caught up"
-        return "time over" if self._clock.monotonic() - self._began >= run_for else None
 
     def _plan(self) -> RoundPlan:
         plan = self._clusters.network.run(self._plan_round)
@@ -256,67 +285,23 @@ class _Run:
         await self._clusters.connect()
         state = await check_turn(target, flow.name, self.generation)
         other = await self._other_direction.look_and_hold()
-        landscape = (await survey_topics(flow, source, target, state, other)).after_refusals(self._not_made())
-        if landscape.topics.to_create or landscape.topics.to_grow:
-            self._prepare_topics(landscape, state)
-            landscape = await survey_topics(flow, source, target, state, other)
-            landscape = landscape.after_refusals(self._not_made())
-        self._note_refusals(landscape)
+        landscape = await self._topics.look(source, target, state, other, self.report)
         self._landscape = landscape
         known, waiting = self._remembered, self._parked.waiting()
-        plan = await plan_round(flow, self.generation, source, target, landscape, known, waiting)
+        plan = await plan_round(flow, self.generation, source, target, landscape, state, known, waiting)
         return with_last_owners(self._demands.told_to(plan), self._last_owners)
 
-    def _prepare_topics(self, landscape: Landscape, state: FlowState) -> None:
-        done = prepare_topics(
-            self._flow,
-            self._source_admin,
-            self._target_admin,
-            frozenset(state.pairs),
-            leave_alone={each.topic for each in landscape.topics.refused},
-        )
-        again = self._clock.monotonic() + _REFUSED_AGAIN_SECONDS
-        self._refused_until |= {each.topic: (each, again) for each in done.refused}
-        for topic in done.created:
-            unknown = f", without what its brokers don't know: {', '.join(topic.left_out)}"
-            self._say(
-                f"{self._flow.name}: created {topic.name} with {counted(topic.partitions, 'partition')}"
-                + (unknown if topic.left_out else "")
-            )
-        for growth in done.grown:
-            self._say(f"{self._flow.name}: {growth.name} grew to {growth.to_partitions} partitions")
-
-    def _not_made(self) -> list[RefusedTopic]:
-        """What the target refused to make or to grow, until it is time to ask again."""
-        now = self._clock.monotonic()
-        return [refused for refused, until in self._refused_until.values() if until > now]
-
-    def _note_refusals(self, landscape: Landscape) -> None:
-        refused = [
-            {"topic": r.topic, "reason": r.reason, "remedy": r.remedy} for r in landscape.topics.refused
-        ]
-        for item in refused:
-            if item not in self.report.refused_topics:
-                self._say(
-                    f"{self._flow.name}: left alone {item['topic']}: {item['reason']}; {item['remedy']}"
-                )
-        for note in landscape.topics.notes:
-            if note not in self.report.notes:
-                self._say(f"{self._flow.name}: {note}")
-        self.report.refused_topics = refused
-        self.report.notes = list(landscape.topics.notes)
-
-    async def _remember_pairs(self) -> None:
-        """Said before the first record: a target topic that goes away is then known to have been ours."""
+    async def _remember(self, plan: RoundPlan) -> RoundPlan:
         assert self._landscape is not None
-        for name, pair in pairs_to_remember(self._flow, self._landscape, self._remembered).items():
-            key, value = pair_record(self._flow.name, name, pair)
-            await self._clusters.target.append_plain(FLOWS_TOPIC, key, value)
-            self._remembered[name] = pair
+        target, known = self._clusters.target, self._remembered
+        return await remember_beginnings(self._flow, self.generation, target, self._landscape, plan, known)
 
-    def _carry_round(self, plan: RoundPlan) -> None:
-        self._clusters.network.run(self._remember_pairs)
+    def _carry_round(self, planned: RoundPlan) -> None:
+        plan = self._clusters.network.run(lambda: self._remember(planned))
         results = self._carry(plan.tasks)
+        for line in self._doubts.learn(results, self._clock.monotonic()):
+            self._say(line)
+        self.report.in_doubt = [doubt.as_dict() for doubt in self._doubts.stuck()]
         self.report.rounds += 1
         self.report.fold(results)
         self._demands.learn(results)
@@ -331,18 +316,21 @@ class _Run:
             )
         self._progress.add(self.report.records, self.report.size_bytes)
         lag = max(plan.lag - sum(row.records for r in results for row in r.rows), 0)
-        line = self._progress.line(self._clock.monotonic() - self._began, lag)
+        seconds = self._clock.monotonic() - self._began
+        line = self._progress.line(seconds, lag, in_doubt=len(self.report.in_doubt))
         if line:
             self._say(line)
         self._judge_progress(results)
 
     def _judge_progress(self, results: list[LaneResult]) -> None:
-        troubles = [r.why for r in results if r.why]
-        troubles += [row.later for r in results for row in r.rows if row.later]
+        troubles = [row.later for r in results for row in r.rows if row.later]
         if any(r.transactions for r in results) or not troubles:
-            self._fruitless_since, self._fruitless_rounds = None, 0
-            return
-        self._be_patient(troubles[0])
+            self._got_on()
+        else:
+            self._waits_for = troubles[0]
+
+    def _got_on(self) -> None:
+        self._fruitless_since, self._fruitless_rounds = None, 0
 
     def _be_patient(self, why: str) -> None:
         """A cluster that can't be used now may come back; nothing is lost by waiting for it."""

@@ -7,19 +7,23 @@ matters: the other way round, a worker between its look and its claim could take
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.target_log import WireTarget
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterUnreachable
+from causeway.core.errors import BadInput, ClusterUnreachable, UnknownName
+from causeway.core.fences import Fence
 from causeway.core.flow import Flow
-from causeway.core.flow_state import Fence, FlowState
+from causeway.core.flow_state import FlowState
 from causeway.core.ports import Beaten, Clock, Doubt, Unreachable
-from causeway.flows.clusters import open_target
+from causeway.core.remedies import fence_lines
+from causeway.flows.clusters import open_target, state_on
 from causeway.flows.internal_topics import create_internal_topics
-from causeway.flows.ownership import refuse_fenced, write_fence, write_fence_again, write_lift
+from causeway.flows.log_health import refuse_unsound
+from causeway.flows.own_fence import OwnFence, own_fence_of
+from causeway.flows.ownership import Terms, refuse_fenced, write_fence, write_lift
 
 _TRIES = 10
 _PAUSE_SECONDS = 0.5
@@ -29,31 +33,63 @@ _PAUSE_SECONDS = 0.5
 class FenceOutcome:
     flow: str
     fenced: bool
+    """Whether the whole flow is, by whichever fence."""
     generation: int
     lanes_claimed: int
     changed: bool
     """False: it was so already; fencing again claims the lanes again all the same."""
     stands: Fence | None = None
-    """The fence in its own words: of who raised it first."""
+    """After `fence`: the one that was raised. After `lift`: what still stops the flow."""
+    lifted: Fence | None = None
+    standing: tuple[Fence, ...] = ()
+    """All of them, now."""
 
 
-def fence_flow(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
-    """Needs the target only: the source may be gone."""
+def fence_flow(
+    flow: Flow, target: ClusterEndpoint, *, by: str, because: str, topics: Sequence[str] = ()
+) -> FenceOutcome:
+    """Needs the target only: the source may be gone. `topics` of the source; none: the whole flow.
+
+    :raises UnknownName: the flow mirrors no such topic.
+    """
 
     async def close(at: WireTarget, clock: Clock) -> FenceOutcome:
-        outcome = await _write_or_keep(at, clock, flow, by=by, because=because)
+        scope = _mirrors(flow, await at.flow_state(flow.name), topics) if topics else None
+        outcome = await fence_for_people(at, clock, flow, by=by, because=because, topics=scope)
         await _claim(at, clock, flow, flow.maintenance_id)
         return outcome
 
     return _turn(flow, target, close)
 
 
-def lift_fence(flow: Flow, target: ClusterEndpoint, *, by: str, because: str) -> FenceOutcome:
-    """Open the flow again. Who lifts says that writing is right again.
+def _mirrors(flow: Flow, state: FlowState, topics: Sequence[str]) -> frozenset[str]:
+    known = {pair.source_topic: mirror for mirror, pair in state.pairs.items()}
+    for topic in topics:
+        if topic not in known:
+            raise UnknownName(
+                "--topics",
+                value=topic,
+                rule=f"flow {flow.name} hasn't begun with a topic of that name on {flow.source}",
+                remedy=f"`causeway status {flow.name}` shows those that it mirrors",
+            )
+    return frozenset(known[topic] for topic in topics)
 
+
+def lift_fence(
+    flow: Flow, target: ClusterEndpoint, *, by: str, because: str, number: int | None = None
+) -> FenceOutcome:
+    """The fence with that generation, or the only one. Who lifts says that writing is right again.
+
+    :raises BadInput: several stand, and none is named. | :raises UnknownName: that one doesn't stand.
     :raises FlowFenced: somebody has fenced it again meanwhile; that fence isn't the one that was lifted.
     """
-    return _turn(flow, target, lambda at, clock: write_the_lift(at, clock, flow, by=by, because=because))
+
+    async def open_again(at: WireTarget, clock: Clock) -> FenceOutcome:
+        outcome = await write_the_lift(at, clock, flow, by=by, because=because, number=number)
+        await _claim(at, clock, flow, flow.maintenance_id)  # who worked under it without a lane ends, too
+        return outcome
+
+    return _turn(flow, target, open_again)
 
 
 def _turn(
@@ -61,6 +97,7 @@ def _turn(
 ) -> FenceOutcome:
     try:
         with open_target(endpoint) as (network, target):
+            network.run(lambda: _refuse_unsound(flow, target))
             existing = frozenset(network.run(lambda: target.wire.topics(None)))
             create_internal_topics(flow, ClusterAdmin(endpoint), existing)
             return network.run(lambda: write(target, network))
@@ -72,61 +109,117 @@ def _turn(
         ) from trouble
 
 
-async def write_and_claim(
-    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
+async def _refuse_unsound(flow: Flow, target: WireTarget) -> None:
+    await refuse_unsound(flow, target, await state_on(target, flow.name))
+
+
+async def fence_for_people(
+    target: WireTarget,
+    clock: Clock,
+    flow: Flow,
+    *,
+    by: str,
+    because: str,
+    topics: frozenset[str] | None = None,
 ) -> FenceOutcome:
-    """Also where a fence stands: somebody may be about to lift that one. These words take its place."""
-    stood = (await target.flow_state(flow.name)).fence
-    generation = await write_fence(target, clock, flow, by=by, because=because)
-    return await _claimed(target, clock, flow, stood, generation)
+    """One that stands until somebody lifts it, beside those of others: each has a reason of its own.
 
-
-async def _write_or_keep(
-    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
-) -> FenceOutcome:
-    """The same, but a fence that stands keeps its words and its time: who raised it first is to be asked.
-
-    Not a command's own, which stands as long as that works and goes away with it.
+    Where the same person has raised one of that scope for the same reason, the new one takes its time and its
+    place: so a lift of that one which is on its way opens nothing.
     """
-    stood = (await target.flow_state(flow.name)).fence
-    if stood is None or stood.token:
-        outcome = await write_and_claim(target, clock, flow, by=by, because=because)
-        return replace(outcome, changed=True)
-    generation = await write_fence_again(target, clock, flow, stood)
-    return await _claimed(target, clock, flow, stood, generation)
-
-
-async def _claimed(
-    target: WireTarget, clock: Clock, flow: Flow, stood: Fence | None, generation: int
-) -> FenceOutcome:
+    stood = [
+        fence
+        for fence in (await target.flow_state(flow.name)).standing
+        if (fence.owner, fence.topics, fence.by, fence.because) == ("", topics, by, because)
+    ]
+    terms = Terms(topics=topics, since_ms=stood[0].since_ms if stood else None)
+    generation = await write_fence(target, clock, flow, by=by, because=because, terms=terms)
+    claimed = await claim_all_lanes(target, clock, flow, await target.flow_state(flow.name))
+    for each in stood:
+        await write_lift(target, clock, flow, each, by=by, because="raised once more")
     state = await target.flow_state(flow.name)
-    claimed = await claim_all_lanes(target, clock, flow, state)
     return FenceOutcome(
         flow=flow.name,
-        fenced=True,
+        fenced=state.fence is not None,
         generation=generation,
         lanes_claimed=claimed,
-        changed=stood is None,
-        stands=state.fence,
+        changed=not stood,
+        stands=state.fences.get(terms.token),
+        standing=state.standing,
     )
+
+
+async def close_for(
+    target: WireTarget, clock: Clock, flow: Flow, owner: str, *, by: str, takes_over: bool = False
+) -> OwnFence:
+    """The fence of a run that closes the flow, in words of its own; one that stands is kept, and its lanes
+    are claimed again: whoever raised it may have died before its last claim.
+
+    `takes_over`: fences of runs before it are lifted, once this one holds. What people have raised stands.
+
+    :raises FlowHeld: somebody has lifted it by then.
+    """
+    if not (await target.flow_state(flow.name)).fences_of(owner):
+        await write_fence(target, clock, flow, by=by, because=owner, terms=Terms(owner=owner))
+    state = await target.flow_state(flow.name)
+    await claim_all_lanes(target, clock, flow, state)
+    now = await target.flow_state(flow.name)
+    own = own_fence_of(flow.name, now, owner)
+    for each in state.standing if takes_over else ():
+        if each.is_of_a_run and each.owner != owner:
+            await write_lift(target, clock, flow, each, by=by, because=f"{owner} stands in its place")
+    return own
+
+
+async def open_for(
+    target: WireTarget, clock: Clock, flow: Flow, owner: str, *, by: str, because: str
+) -> FlowState:
+    """Lift the fence of that run, and no other; gives what stands then."""
+    for each in (await target.flow_state(flow.name)).fences_of(owner):
+        await write_lift(target, clock, flow, each, by=by, because=because)
+    return await target.flow_state(flow.name)
+
+
+def left_closed(flow: Flow, state: FlowState) -> list[str]:
+    """What a run that has opened the flow has to say of it: fences of others stand."""
+    if state.fence is None:
+        return []
+    return [f"{flow.name} stays closed: {line}" for line in fence_lines(flow.name, state.standing)]
 
 
 async def write_the_lift(
-    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str
+    target: WireTarget, clock: Clock, flow: Flow, *, by: str, because: str, number: int | None = None
 ) -> FenceOutcome:
     state = await target.flow_state(flow.name)
-    stood = state.fence
-    if stood is not None:
-        await write_lift(target, clock, flow, lifts=stood.generation, by=by, because=because)
+    chosen = _chosen(flow, state.standing, number)
+    if chosen is not None:
+        await write_lift(target, clock, flow, chosen, by=by, because=because)
         state = await target.flow_state(flow.name)
-        refuse_fenced(flow.name, state)
+        if number is None:
+            refuse_fenced(flow.name, state)
     return FenceOutcome(
         flow=flow.name,
-        fenced=False,
+        fenced=state.fence is not None,
         generation=state.generation,
         lanes_claimed=0,
-        changed=stood is not None,
+        changed=chosen is not None,
+        stands=state.fence,
+        lifted=chosen,
+        standing=state.standing,
     )
+
+
+def _chosen(flow: Flow, standing: Sequence[Fence], number: int | None) -> Fence | None:
+    if not standing or (number is None and len(standing) == 1):
+        return standing[0] if standing else None
+    found = next((fence for fence in standing if fence.generation == number), None)
+    if found is not None:
+        return found
+    stand = "; ".join(fence_lines(flow.name, standing))
+    if number is None:
+        rule = f"must be named: {len(standing)} stand"
+        raise BadInput(f"fence of {flow.name}", rule=rule, remedy=stand)
+    raise UnknownName("--fence", value=number, rule="doesn't stand (any more)", remedy=stand)
 
 
 async def claim_all_lanes(target: WireTarget, clock: Clock, flow: Flow, state: FlowState) -> int:

@@ -45,6 +45,12 @@ def create_internal_topics(flow: Flow, admin: ClusterAdmin, existing: frozenset[
     create_missing_topics(internal_topics(flow), admin, existing)
 
 
+def create_flows_topic(flow: Flow, admin: ClusterAdmin, existing: frozenset[str]) -> None:
+    """As `create_internal_topics`. A map that was deleted isn't made anew by who doesn't fill it."""
+    wanted = tuple(topic for topic in internal_topics(flow) if topic.name == FLOWS_TOPIC)
+    create_missing_topics(wanted, admin, existing)
+
+
 def create_missing_topics(
     wanted: tuple[NewTopicPlan, ...], admin: ClusterAdmin, existing: frozenset[str]
 ) -> None:

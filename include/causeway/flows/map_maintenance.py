@@ -33,13 +33,15 @@ from causeway.core.map_maintenance import Step, apply_step, plan_target
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.offset_map import map_partition
 from causeway.core.ports import Appended, Beaten, Clock, Doubt, Owner, Refused, Unreachable
-from causeway.core.records import Record, encode_batch
+from causeway.core.records import Record, encode_batch, in_batches
 from causeway.flows.clusters import open_target, state_on
 from causeway.flows.lane.refusals import map_refusal
+from causeway.flows.log_health import refuse_unsound
 from causeway.flows.ownership import refuse_fenced
 from causeway.flows.translation import mirrored_partitions
 
 _BATCH_BYTES = 512 << 10
+"""Small enough for every broker's `max.message.bytes` by default."""
 _TRIES = 1_000
 _PAUSE_SECONDS = 0.01
 Work = list[tuple[TopicPartition, Step]]
@@ -95,6 +97,7 @@ class Maintenance:
     async def run(self) -> MaintenanceReport:
         flow, target = self._flow, self._target
         self._state = await state_on(target, flow.name)
+        await refuse_unsound(flow, target, self._state)
         refuse_fenced(flow.name, self._state)
         count = await target.map_partitions(flow.map_topic)
         targets = mirrored_partitions(self._state)
@@ -157,6 +160,8 @@ class Maintenance:
             entries = self._entries[tp] = snapshot.entries.entries(tp)
             self.report.entries_before += len(entries)
             self.report.bytes_before += _size(entries)
+            if tp in snapshot.entries.broken:
+                continue  # merged, what is known of it would look older than what can't be read
             pair = self._state.pairs[tp.topic]
             steps = plan_target(tp, entries, target_topic_id=pair.target_topic_id, log_start=log_start)
             work += [(tp, step) for step in steps]
@@ -186,7 +191,7 @@ class Maintenance:
 
     async def _append(self, place: TopicPartition, records: Sequence[tuple[bytes, bytes | None]]) -> int:
         """Where the last of them begins: up to there the log may hold what others wrote meanwhile."""
-        bases = [await self._append_batch(place, batch) for batch in _batches(records)]
+        bases = [await self._append_batch(place, batch) for batch in in_batches(records, _BATCH_BYTES)]
         return bases[-1]
 
     async def _append_batch(
@@ -242,16 +247,3 @@ def _portions(work: Work) -> Iterator[Work]:
             yield portion
             portion, size = [], 0
     yield portion
-
-
-def _batches(records: Sequence[tuple[bytes, bytes | None]]) -> Iterator[list[tuple[bytes, bytes | None]]]:
-    """Small enough for every broker's `max.message.bytes`, unless one record alone is too large."""
-    batch: list[tuple[bytes, bytes | None]] = []
-    size = 0
-    for record in records:
-        if batch and size + _bytes_of([record]) > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(record)
-        size += _bytes_of([record])
-    yield batch

@@ -10,11 +10,15 @@ from collections.abc import Iterable
 
 from causeway.core.errors import FlowHeld
 from causeway.core.flow import Flow, group_of, map_topic_of
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import TopicPartition
+from causeway.core.known_pairs import KnownPair
 from causeway.core.opposite import OtherWay, WroteTo, held_by
+from causeway.core.ports import LogEnd, Unreachable
 from causeway.core.position import Position
+from causeway.core.remedies import next_command
 from causeway.flows.clusters import Clusters, state_on
+from causeway.flows.standing import Keeps, has_begun, where_they_ended
 
 
 class OtherDirection:
@@ -39,39 +43,47 @@ class OtherDirection:
         """:raises FlowHeld: the other one is open; only one of the two may be."""
         found = await self.look()
         if found is not None and found.held:
+            first = self._flow.failback_of or self._flow.name
             raise FlowHeld(
                 "flow",
                 value=self._flow.name,
                 rule=found.held,
-                remedy=f'`causeway fence {found.flow} --because "..."` first: only one of the two may write',
+                remedy=f"only one of the two may write; {next_command(first)} "
+                "says which, and what comes next",
             )
         return found
 
     async def _read_ends(self, state: FlowState) -> dict[TopicPartition, WroteTo]:
-        """By its positions; where they have expired by its map, which knows of records only.
+        """Where it stands; where that is unknown, everything there may be its own.
 
         Nothing of topics whose source was emptied to be filled again from here: there is nothing there that
         could come back.
         """
         standing = {name: pair for name, pair in state.pairs.items() if not pair.source_emptied}
-        written = {tp: pair for name, pair in standing.items() for tp in _partitions(name, pair)}
+        written = {
+            tp: pair
+            for name, pair in standing.items()
+            for tp in _partitions(name, pair)
+            if has_begun(state, tp)
+        }
         if not written:
             return {}
         at_source, name = self._clusters.at_source, self._flow.opposite
-        found = await at_source.positions(group_of(name), list(written), stable=False)
+        keeps = Keeps(group=group_of(name), map_topic=map_topic_of(self._flow.target))
+        found = await where_they_ended(keeps, at_source, state, list(written))
         ends = {
             tp: WroteTo(next=p.target_next, topic_id=p.target_topic_id, from_topic_id=p.source_topic_id)
             for tp, p in found.items()
             if isinstance(p, Position)
         }
-        lost = [tp for tp in written if tp not in ends]
-        runs = await at_source.map_runs(map_topic_of(self._flow.target), lost) if lost else {}
-        for tp in lost:
-            ours = [r for r in runs.get(tp, ()) if r.target_topic_id == written[tp].target_topic_id]
-            if ours:
-                last = max(ours, key=lambda run: run.target_next)
-                ids = {"topic_id": last.target_topic_id, "from_topic_id": last.source_topic_id}
-                ends[tp] = WroteTo(next=last.target_next, **ids)
+        unknown = [tp for tp in written if tp not in ends]
+        logs = await at_source.log_ends(unknown) if unknown else {}
+        for tp in unknown:
+            log, pair = logs[tp], written[tp]
+            if not isinstance(log, LogEnd):
+                raise Unreachable(f"end of {tp}, where flow {name} has written: {log}")
+            ids = {"topic_id": pair.target_topic_id, "from_topic_id": pair.source_topic_id}
+            ends[tp] = WroteTo(next=log.offset, **ids)
         return ends
 
 

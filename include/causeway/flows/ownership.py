@@ -7,25 +7,21 @@ never rests on them, or on any clock: a lane's claim fences whoever came before 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from uuid import uuid4
 
+from causeway import interruption
 from causeway.brokers.target_log import WireTarget
 from causeway.core.errors import FlowFenced, FlowHeld, Superseded
+from causeway.core.fences import Fence, fence_record, lift_record
 from causeway.core.flow import Flow
-from causeway.core.flow_state import (
-    Fence,
-    FlowState,
-    Run,
-    alive_record,
-    clusters_record,
-    fence_record,
-    lift_record,
-    run_record,
-)
+from causeway.core.flow_state import FlowState, Run, alive_record, clusters_record, run_record
 from causeway.core.identity import Generation
 from causeway.core.instants import rfc3339
 from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.odd_records import odd_fault
 from causeway.core.ports import Clock
+from causeway.core.remedies import open_again
 
 ALIVE_EVERY_SECONDS = 3.0
 _SILENT_AFTER_SECONDS = 12.0
@@ -42,14 +38,27 @@ class Holder:
     run_id: str
 
 
+def refuse_odd(flow: str, state: FlowState) -> None:
+    """:raises ProtocolFault: a record that can't be read may be a fence."""
+    for _, record in sorted(state.odd.items()):
+        raise odd_fault(flow, record)
+
+
 def refuse_fenced(flow: str, state: FlowState) -> None:
-    if state.fence is not None:
-        raise FlowFenced(
-            "flow",
-            value=flow,
-            rule=f"fenced by {state.fence.by} since {rfc3339(state.fence.since_ms)}: {state.fence.because}",
-            remedy=f'`causeway lift {flow} --because "..."` opens it again',
-        )
+    """:raises FlowFenced: a fence stops the whole flow; those of single topics don't.
+    :raises ProtocolFault: there may be one that can't be read.
+    """
+    refuse_odd(flow, state)
+    if state.fence is None:
+        return
+    stops = sum(fence.stops_the_flow for fence in state.standing)
+    more = f"; {stops} fences stand" if stops > 1 else ""
+    raise FlowFenced(
+        "flow",
+        value=flow,
+        rule=f"fenced {state.fence}{more}",
+        remedy=open_again(flow, state.standing),
+    )
 
 
 async def begin_run(
@@ -72,13 +81,14 @@ async def begin_run(
             flow.name, before, holder=holder.name, run_id=holder.run_id, lanes=flow.lanes, at_ms=at_ms
         )
 
-    while True:
-        key, value = record(state)
-        generation = Generation(await target.append_plain(FLOWS_TOPIC, key, value))
-        state = await target.flow_state(flow.name)
-        if record(state) == (key, value):
-            return generation
-        # Another run began in the same moment: compaction must not take what only its record says.
+    with interruption.whole():  # who ends here has to know that the turn is theirs to give up
+        while True:
+            key, value = record(state)
+            offset = await target.append_plain(FLOWS_TOPIC, key, value)
+            state = await target.flow_state(flow.name)
+            if record(state) == (key, value):
+                return state.generation_at(offset)
+            # Another run began in the same moment: compaction must not take what only its record says.
 
 
 async def _wait_for_silence(target: WireTarget, clock: Clock, flow: str, other: Run, say: Say) -> FlowState:
@@ -128,6 +138,18 @@ async def sign_of_life(
     await target.append_plain(FLOWS_TOPIC, key, value)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Of a fence that is to be raised."""
+
+    token: str = field(default_factory=lambda: uuid4().hex)
+    """Never used before."""
+    owner: str = ""
+    topics: frozenset[str] | None = None
+    since_ms: int | None = None
+    """For so long it has stood already; None: from now on."""
+
+
 async def write_fence(
     target: WireTarget,
     clock: Clock,
@@ -135,36 +157,38 @@ async def write_fence(
     *,
     by: str,
     because: str,
-    token: str = "",
-    since_ms: int | None = None,
+    terms: Terms | None = None,
 ) -> Generation:
-    """`since_ms`: for so long it has stood already; None: from now on."""
+    """Beside all that stand.
+
+    :raises ProtocolFault: one may stand that can't be read.
+    """
+    terms = terms or Terms()
     state = await target.flow_state(flow.name)
+    refuse_odd(flow.name, state)
     key, value = fence_record(
         flow.name,
+        terms.token,
         by=by,
         because=because,
         most_lanes=max(state.most_lanes, flow.lanes),
-        at_ms=clock.time_ms() if since_ms is None else since_ms,
-        token=token,
+        at_ms=clock.time_ms() if terms.since_ms is None else terms.since_ms,
+        owner=terms.owner,
+        topics=terms.topics,
     )
-    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
-
-
-async def write_fence_again(target: WireTarget, clock: Clock, flow: Flow, stood: Fence) -> Generation:
-    """A new turn, in the old words: a lift of the one that stood opens nothing."""
-    because = stood.because
-    return await write_fence(
-        target, clock, flow, by=stood.by, because=because, token=stood.token, since_ms=stood.since_ms
-    )
+    return state.generation_at(await target.append_plain(FLOWS_TOPIC, key, value))
 
 
 async def write_lift(
-    target: WireTarget, clock: Clock, flow: Flow, *, lifts: int, by: str, because: str
+    target: WireTarget, clock: Clock, flow: Flow, fence: Fence, *, by: str, because: str
 ) -> Generation:
-    """Of the fence of that generation, and of no other."""
-    key, value = lift_record(flow.name, lifts=lifts, by=by, because=because, at_ms=clock.time_ms())
-    return Generation(await target.append_plain(FLOWS_TOPIC, key, value))
+    """Of that fence, and of no other."""
+    state = await target.flow_state(flow.name)
+    lanes = max(state.most_lanes, flow.lanes)
+    key, value = lift_record(
+        flow.name, fence, by=by, because=because, most_lanes=lanes, at_ms=clock.time_ms()
+    )
+    return state.generation_at(await target.append_plain(FLOWS_TOPIC, key, value))
 
 
 async def remember_clusters(target: WireTarget, flow: str, *, source_id: str, target_id: str) -> None:

@@ -7,8 +7,10 @@ mirror, or what a target refuses, only a worker finds.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from causeway.brokers.target_log import WireTarget
+from causeway.core.flow import Flow
 from causeway.core.flow_state import parked_record
 from causeway.core.identity import Generation, TopicPartition
 from causeway.core.lane_task import LaneResult, Parked, ParkReason
@@ -22,15 +24,19 @@ _AGAIN_SECONDS = 30.0
 
 
 class ParkedOfRun:
-    def __init__(self, flow: str, clock: Clock, say: Say) -> None:
-        self._flow, self._clock, self._say = flow, clock, say
+    def __init__(self, flow: Flow, clock: Clock, say: Say, only: frozenset[str] | None = None) -> None:
+        """`only`: the source topics that the run is about; what was last said of others stays said."""
+        self._keeps, self._flow, self._clock, self._say = flow, flow.name, clock, say
+        self._only, self._of_others = only, LastParked(generation=Generation(-1), at_ms=0)
         self._until: dict[TopicPartition, float] = {}
         self._told: dict[TopicPartition, str] = {}
 
     def begin(self, before: LastParked | None) -> None:
         """`before`: what the last word was."""
         if before is not None:
-            self._told = {tp: str(why.reason) for tp, why in before.partitions.items()}
+            others = {tp: why for tp, why in before.partitions.items() if self._is_left_alone(tp)}
+            self._of_others = replace(before, partitions=others)
+            self._told = {tp: str(why.reason) for tp, why in before.partitions.items() if tp not in others}
 
     def waiting(self) -> frozenset[TopicPartition]:
         """Those that aren't tried now."""
@@ -52,12 +58,35 @@ class ParkedOfRun:
     async def tell(self, target: WireTarget, generation: Generation, report: RunReport) -> None:
         """Leave word on the target, if it isn't the last one's."""
         parked = {tp: _parked(p.parked) for tp, p in report.partitions.items() if p.parked}
+        parked = {
+            tp: why for tp, why in parked.items() if why.reason is not ParkReason.FENCED
+        }  # seen at once
         now = {tp: str(why.reason) for tp, why in parked.items()}
         if now == self._told:
             return
-        word = LastParked(generation=generation, at_ms=self._clock.time_ms(), partitions=parked)
+        others = await self._still_parked(target)
+        word = LastParked(
+            generation=generation,
+            at_ms=self._clock.time_ms(),
+            partitions={**others, **parked},
+            more=self._of_others.more if self._only is not None else 0,
+        )
         await target.append_plain(FLOWS_TOPIC, *parked_record(self._flow, word))
         self._told = now
+
+    def _is_left_alone(self, tp: TopicPartition) -> bool:
+        return self._only is not None and tp.topic not in self._only
+
+    async def _still_parked(self, target: WireTarget) -> dict[TopicPartition, Parked]:
+        """Of other topics: the new word has a newer generation than what may have cured them."""
+        mirrors = {
+            tp: TopicPartition(self._keeps.naming.target_topic(tp.topic), tp.partition)
+            for tp in self._of_others.partitions
+        }
+        if not mirrors:
+            return {}
+        found = await target.positions(self._keeps.group, list(mirrors.values()), stable=False)
+        return self._of_others.still({tp: found[there] for tp, there in mirrors.items()})
 
 
 def _parked(told: dict[str, str]) -> Parked:

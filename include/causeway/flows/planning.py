@@ -9,33 +9,45 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
+from causeway.brokers.lagging_nodes import as_known
+from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import TopicMetadata
+from causeway.core.fences import Fence, fence_over
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.gaps import gap_parked
-from causeway.core.identity import Generation, Pair, SourceOffset, TopicPartition
+from causeway.core.identity import Generation, Pair, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
-from causeway.core.lane_rules import refusal_of_rights
-from causeway.core.lane_task import Parked, StartAt
+from causeway.core.known_pairs import KnownPair
+from causeway.core.lane_task import Parked
 from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.opposite import OtherWay
-from causeway.core.ports import EpochEnd, LogEnd, Refused
-from causeway.core.position import Position
+from causeway.core.ports import unknown_partitions
 from causeway.core.round_plan import (
     PartitionFacts,
     RoundPlan,
     is_of_other_flow,
+    left_out,
     lost_in_front,
     plan_tasks,
     source_is_gone,
     topic_is_gone,
     topic_was_recreated,
 )
-from causeway.core.topics import MirroredTopic, RefusedTopic, TopicFacts, TopicPlan, also_refused, plan_topics
-from causeway.flows.rights import gone_topics, leave_alone_what_is_denied, missing_topics
+from causeway.core.topics import (
+    MirroredTopic,
+    RefusedTopic,
+    TopicFacts,
+    TopicPlan,
+    also_refused,
+    only_of,
+    plan_topics,
+)
+from causeway.flows.in_sync import take_nothing
+from causeway.flows.rights import deleted_topics, leave_alone_what_is_denied, missing_topics
+from causeway.flows.round_facts import Memory, read_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,11 @@ class Landscape:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Target topics that another flow has written as they are now, with its name."""
     other_way: OtherWay | None = None
+    fences: tuple[Fence, ...] = ()
+    """That stand on the flow; some leave out single topics."""
+
+    def fence_over(self, target_topic: str) -> Fence | None:
+        return fence_over(self.fences, target_topic)
 
     def after_refusals(self, refused: Collection[RefusedTopic]) -> Landscape:
         """Less what the target refused to make; a mirror that couldn't grow goes on with what it has."""
@@ -69,20 +86,27 @@ async def survey_topics(
     target: WireTarget,
     state: FlowState,
     other_way: OtherWay | None = None,
+    only: frozenset[str] | None = None,
 ) -> Landscape:
-    source_topics = await source.wire.topics(None)
-    target_topics = await target.wire.topics(None)
+    """`only`: nothing is to be done for other source topics than these."""
+    sources = {pair.source_topic: pair.source_topic_id for pair in state.pairs.values()}
+    source_topics = await as_known(source.wire, await source.wire.topics(None), sources)
+    targets = {name: pair.target_topic_id for name, pair in state.pairs.items()}
+    target_topics = await as_known(target.wire, await target.wire.topics(None), targets)
     missing = await missing_topics(flow, state, source.wire, source_topics)
     source_topics |= {t.name: t for t in missing.values() if t.error == Code.TOPIC_AUTHORIZATION_FAILED}
     plan = plan_topics(flow, _facts(source_topics), _facts(target_topics), frozenset(state.pairs))
     plan = await leave_alone_what_is_denied(plan, (source.wire, source_topics), (target.wire, target_topics))
+    plan, gone = only_of(plan, only), deleted_topics(state, missing)
+    to_grow = tuple(growth for growth in plan.to_grow if state.fence_over(growth.name) is None)
     return Landscape(
         source=source_topics,
         target=target_topics,
-        topics=plan,
-        gone=gone_topics(state, missing),
+        topics=replace(plan, to_grow=to_grow),
+        gone=gone if only is None else gone & only,
         elsewhere=_of_other_flows(flow, target, target_topics),
         other_way=other_way,
+        fences=state.standing,
     )
 
 
@@ -117,22 +141,17 @@ def pairs_to_remember(
         before = known.get(topic.target)
         if before is None and topic.target in landscape.elsewhere:
             continue  # another flow's: parked
-        pair = _pair_of(landscape, topic, adopted_at=before.adopted_at if before else -1)
-        if before is not None and before.ids != pair.ids:
-            continue  # it was recreated: that is for a person to accept
-        if before is None or before.partitions < pair.partitions:
-            found[topic.target] = pair
+        ids = here.topic_id, there.topic_id
+        if before is None:
+            found[topic.target] = KnownPair(
+                source_topic=topic.source,
+                source_topic_id=ids[0],
+                target_topic_id=ids[1],
+                partitions=topic.partitions,
+            )
+        elif before.ids == ids and before.partitions < topic.partitions:  # else a person has to accept it
+            found[topic.target] = replace(before, partitions=topic.partitions)
     return found
-
-
-def _pair_of(landscape: Landscape, topic: MirroredTopic, *, adopted_at: int) -> KnownPair:
-    return KnownPair(
-        source_topic=topic.source,
-        source_topic_id=landscape.source[topic.source].topic_id,
-        target_topic_id=landscape.target[topic.target].topic_id,
-        partitions=topic.partitions,
-        adopted_at=adopted_at,
-    )
 
 
 async def plan_round(
@@ -141,28 +160,36 @@ async def plan_round(
     source: WireLogReader,
     target: WireTarget,
     landscape: Landscape,
-    known: dict[str, KnownPair],
+    state: FlowState,
+    known: Mapping[str, KnownPair],
     waiting: frozenset[TopicPartition] = frozenset(),
 ) -> RoundPlan:
-    """`known` are the pairs that this flow has begun with, by target topic, those of this run included: a
-    topic that is made anew in the middle of a run is another topic.
+    """`state` as it is now. `known` are the pairs that this flow has begun with, by target topic, those of
+    this run included: a topic that is recreated in the middle of a run is another topic.
 
     `waiting` source partitions are parked and not tried in this round.
     """
     parked: dict[TopicPartition, Parked] = {}
     later: dict[TopicPartition, str] = {}
     pairs = _pairs(flow, landscape, known, parked, later)
-    facts = await _read_facts(flow, source, target, pairs, known, parked, later)
-    if (other_way := landscape.other_way) is not None:
-        facts = [replace(each, opposite=other_way.of(flow, each.pair)) for each in facts]
+    memory = Memory(flow, state, known, landscape.other_way)
+    facts = await read_facts(memory, source, target, pairs, parked, later)
     now_ms = target.wire.network.time_ms()
-    for lost in facts:
-        if (gap := lost_in_front(lost)) is not None:
-            parked[gap.source] = gap_parked(flow.name, gap, f"its log begins at {gap.log_start}")
+    _park(flow, landscape, facts, parked, later)
     ready = [f for f in facts if f.pair.source not in waiting and f.pair.source not in parked]
+    to_append = {f.pair.target: f.pair.source for f in ready if f.lag}
+    short = await take_nothing(target.wire, landscape.target, to_append)
+    later |= {to_append[tp]: why for tp, why in short.items()}
+    ready = [f for f in ready if f.pair.target not in short]
+    put_off = frozenset(TopicPartition(flow.naming.target_topic(tp.topic), tp.partition) for tp in later)
     return RoundPlan(
         tasks=plan_tasks(
-            flow, generation, ready, now_ms=now_ms, map_partitions=_map_partitions(flow, landscape)
+            flow,
+            generation,
+            ready,
+            now_ms=now_ms,
+            map_partitions=_map_partitions(flow, landscape),
+            put_off=put_off,
         ),
         partitions=tuple(facts),
         parked=parked,
@@ -171,15 +198,36 @@ async def plan_round(
     )
 
 
+def _park(
+    flow: Flow,
+    landscape: Landscape,
+    facts: Collection[PartitionFacts],
+    parked: dict[TopicPartition, Parked],
+    later: dict[TopicPartition, str],
+) -> None:
+    """What no lane needs to look at: records that are gone already, and topics that a fence leaves out. No
+    run waits for a partition of those."""
+    for lost in facts:
+        if (gap := lost_in_front(lost)) is not None:
+            parked[gap.source] = gap_parked(flow.name, gap, f"its log begins at {gap.log_start}")
+    for source in [*(each.pair.source for each in facts), *later]:
+        if (fence := landscape.fence_over(flow.naming.target_topic(source.topic))) is not None:
+            parked.setdefault(source, left_out(flow.name, fence, landscape.fences))
+            later.pop(source, None)
+
+
 def _map_partitions(flow: Flow, landscape: Landscape) -> int:
+    """:raises Unreachable: the map is there, and no broker can describe it yet."""
     found = landscape.target.get(flow.map_topic)
+    if found is not None and not found.leaders:
+        raise unknown_partitions(flow.map_topic, error_name(found.error) if found.error else "")
     return len(found.leaders) if found else MAP_PARTITIONS
 
 
 def _pairs(
     flow: Flow,
     landscape: Landscape,
-    known: dict[str, KnownPair],
+    known: Mapping[str, KnownPair],
     parked: dict[TopicPartition, Parked],
     later: dict[TopicPartition, str],
 ) -> list[Pair]:
@@ -225,7 +273,7 @@ def _judge_topic(
     if there is None or there.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
         if known:
             return topic_is_gone(flow.name, topic.source, topic.target)
-        return f"{topic.target} isn't there yet"
+        return f"{topic.target} isn't on {flow.target} yet"
     if here.error or there.error:
         side, found = ("source", here) if here.error else ("target", there)
         return f"topic {found.name} of the {side}: {error_name(found.error)}"
@@ -239,117 +287,3 @@ def _judge_topic(
                 flow.name, topic.source, topic.source, known.source_topic_id, here.topic_id
             )
     return there
-
-
-async def _read_facts(
-    flow: Flow,
-    source: WireLogReader,
-    target: WireTarget,
-    pairs: list[Pair],
-    known: dict[str, KnownPair],
-    parked: dict[TopicPartition, Parked],
-    later: dict[TopicPartition, str],
-) -> list[PartitionFacts]:
-    if not pairs:
-        return []
-    positions = await target.positions(flow.group, [p.target for p in pairs], stable=False)
-    partitions = [p.source for p in pairs]
-    ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
-    log_starts = await source.log_starts(partitions)
-    target_ends = await target.log_ends([p.target for p in pairs])
-    fresh = [
-        p.source
-        for p in pairs
-        if not isinstance(positions[p.target], Position) and not _has_grown(p, known.get(p.target.topic))
-    ]
-    starts = await resolve_start(flow, source, fresh, ends)
-    turned = await _turned_sources(source, pairs, positions, ends)
-    facts: list[PartitionFacts] = []
-    for pair in pairs:
-        end, log_start = ends[pair.source], log_starts[pair.source]
-        if isinstance(end, Refused) or isinstance(log_start, Refused):
-            _put_off(flow, pair, end if isinstance(end, Refused) else log_start, parked, later)
-            continue
-        before, there = known.get(pair.target.topic), target_ends[pair.target]
-        facts.append(
-            PartitionFacts(
-                pair=pair,
-                position=positions[pair.target],
-                log_start=log_start,
-                last_stable=end.offset,
-                start=starts.get(pair.source),
-                known=before is not None and pair.target.partition < before.partitions,
-                adopted_at=before.adopted_at if before else -1,
-                target_end=there if isinstance(there, LogEnd) else None,
-                source_turned=pair.source in turned,
-            )
-        )
-    return facts
-
-
-async def _turned_sources(
-    source: WireLogReader,
-    pairs: list[Pair],
-    positions: Mapping[TopicPartition, object],
-    ends: Mapping[TopicPartition, LogEnd | Refused],
-) -> frozenset[TopicPartition]:
-    """Sources that lost what was read of them and grew again to just where they had been: with nothing to
-    copy no lane would look, and the run would call a mirror caught up that shows another history."""
-    reached: dict[TopicPartition, Position] = {}
-    for pair in pairs:
-        position, end = positions[pair.target], ends[pair.source]
-        if not isinstance(position, Position) or not isinstance(end, LogEnd) or position.source_epoch < 0:
-            continue
-        if end.leader_epoch != position.source_epoch and end.offset == position.source_next:
-            reached[pair.source] = position
-    if not reached:
-        return frozenset()
-    found = await source.epoch_ends({tp: position.source_epoch for tp, position in reached.items()})
-    return frozenset(
-        tp
-        for tp, position in reached.items()
-        if isinstance(epoch := found[tp], EpochEnd) and epoch.end < position.source_next
-    )
-
-
-def _put_off(
-    flow: Flow,
-    pair: Pair,
-    refused: object,
-    parked: dict[TopicPartition, Parked],
-    later: dict[TopicPartition, str],
-) -> None:
-    """What the source didn't say is a missing right, or passes."""
-    denied = refusal_of_rights(pair.source.topic, "source", refused)
-    if denied is None:
-        later[pair.source] = f"{pair.source} on {flow.source}: {refused}"
-    else:
-        parked[pair.source] = denied
-
-
-def _has_grown(pair: Pair, known: KnownPair | None) -> bool:
-    """A partition that a mirrored topic got later begins at its beginning, whatever the flow's start rule."""
-    return known is not None and pair.target.partition >= known.partitions
-
-
-async def resolve_start(
-    flow: Flow,
-    source: WireLogReader,
-    fresh: list[TopicPartition],
-    ends: dict[TopicPartition, LogEnd | Refused],
-) -> dict[TopicPartition, StartAt]:
-    """Where `latest` and a timestamp are now; the lane commits it before it copies anything."""
-    if flow.start.at == "earliest" or not fresh:
-        return {}
-    found: dict[TopicPartition, LogEnd | Refused] = {}
-    if flow.start.at == "timestamp":
-        assert flow.start.timestamp_ms is not None
-        found = await source.list_offsets(dict.fromkeys(fresh, flow.start.timestamp_ms))
-    starts: dict[TopicPartition, StartAt] = {}
-    for tp in fresh:
-        at, end = found.get(tp), ends[tp]
-        if isinstance(at, LogEnd) and at.offset >= 0:
-            starts[tp] = StartAt(offset=SourceOffset(at.offset), epoch=-1)
-        elif isinstance(end, LogEnd):
-            starts[tp] = StartAt(offset=SourceOffset(end.offset), epoch=end.leader_epoch)
-    return starts

@@ -9,7 +9,7 @@ from causeway.brokers.record_reader import RecordReader
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.identity import TopicPartition
 from causeway.core.quarantine import Origin, origin_of
-from causeway.flows.verify import PartitionPair
+from causeway.flows.partition_pair import PartitionPair
 
 
 def read_quarantine(target: ClusterEndpoint, topic: str) -> set[Origin]:

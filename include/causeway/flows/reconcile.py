@@ -18,16 +18,18 @@ from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.lane_rules import last_run, position_of, run_in_front_of, target_tail_is_lost
+from causeway.core.lane_rules import run_in_front_of, target_tail_is_lost
 from causeway.core.lane_task import Assignment
-from causeway.core.ports import EpochEnd, LogEnd, Unreachable
+from causeway.core.ports import EpochEnd, LogEnd, Refused, Unreachable
 from causeway.core.position import Position
 from causeway.core.remedies import adopt_remedy, restart_remedy
+from causeway.core.standing import where_it_was_left
 from causeway.core.tail_match import Followed, Search, ShownRecord, follow
 from causeway.flows.adopt import Adopted, go_on_at
-from causeway.flows.by_hand import Beginning, Reason, at_both_clusters, pair_at
+from causeway.flows.by_hand import Beginning, Reason, at_both_clusters, pair_at, refuse_of_another_flow
 from causeway.flows.clusters import Clusters
-from causeway.flows.fence import write_and_claim
+from causeway.flows.fence import fence_for_people
+from causeway.flows.standing import kept_of
 
 _SAMPLE_RECORDS = 16
 _FIRST_STRETCH = 1_000
@@ -81,6 +83,7 @@ def reconcile_partition(
 ) -> Reconciled:
     """:raises BadInput: where it stands can't be told; nothing is written then."""
     with at_both_clusters(flow, source, target, f"reconciliation of {at}") as (clusters, state):
+        refuse_of_another_flow(flow, state, at.topic)
         reconciling = _Reconciling(flow, clusters, source, target, state)
         pair = clusters.network.run(lambda: pair_at(flow, clusters, at))
         found = reconciling.find(pair)  # before anybody is disturbed
@@ -90,20 +93,28 @@ def reconcile_partition(
             named = replace(flow, name=found.other)
             because = f"renamed to {flow.name}: {reason.because}"
             clusters.network.run(
-                lambda: write_and_claim(
+                lambda: fence_for_people(
                     clusters.target, clusters.network, named, by=reason.by, because=because
                 )
             )
             found = reconciling.find(pair)
         adopted = go_on_at(
-            flow, clusters, target, state, found.beginning, reason, how="reconcile", dry_run=dry_run
+            flow,
+            clusters,
+            target,
+            state,
+            found.beginning,
+            reason,
+            how="reconcile",
+            dry_run=dry_run,
         )
         return Reconciled(found=found, adopted=adopted)
 
 
 def partitions_of(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, topic: str) -> list[int]:
     """Those that the source's topic has."""
-    with at_both_clusters(flow, source, target, f"partitions of {topic}") as (clusters, _):
+    with at_both_clusters(flow, source, target, f"partitions of {topic}") as (clusters, state):
+        refuse_of_another_flow(flow, state, topic)
         found = clusters.network.run(lambda: clusters.source.wire.topics([topic]))[topic]
         return sorted(found.leaders) or [0]
 
@@ -144,13 +155,17 @@ class _Reconciling:
             RecordReader(self._source, as_mirrored=True) as source,
             RecordReader(self._target) as target,
         ):
+            start, end = target.bounds(pair.target)
             if place is None:
-                return self._search(pair, source, target)
+                return self._search(pair, source, target, start, end)
+            target.open(pair.target, max(place.target_next, start), end)
             done = _follow(pair, place, source, target)
         return Found(
             beginning=Beginning(
                 pair=pair,
                 source_next=done.source_next,
+                target_end=end,
+                end_decided=True,
                 source_epoch=-1 if done.found else place.source_epoch,
                 records=place.records + done.found,
                 aborted_records=place.aborted_records,
@@ -164,20 +179,22 @@ class _Reconciling:
     async def _place(self, pair: Pair) -> Place | None:
         """The nearest place that is known; None: only the records can tell."""
         before = self._state.pairs.get(pair.target.topic)
-        assignment = _assignment(pair, before.adopted_at if before else -1)
+        adopted_at = before.adopted_at_of(pair.target.partition) if before else -1
+        assignment = _assignment(pair, adopted_at)
         own = await self._position(self._flow.group, pair)
         if own is not None:
             return await self._kept(pair, assignment, own, _OWN_POSITION)
-        runs = (await self._clusters.target.map_runs(self._flow.map_topic, [pair.target]))[pair.target]
-        run = last_run(runs, assignment)
-        if run is not None and before is not None:
-            return await self._kept(pair, assignment, position_of(run), "the offset map")
+        known = (await self._clusters.target.map_of(self._flow.map_topic, [pair.target]))[pair.target]
+        stood = where_it_was_left(pair, kept_of(self._state, pair, known))
         other = self.other_flow(pair)
         theirs = await self._position(f"causeway.{other}", pair) if other else None
-        if theirs is not None:
+        if other is not None and theirs is None and before is None:
+            of_other = self._clusters.target.other_flows(self._flow.name)[other]
+            stood = where_it_was_left(pair, kept_of(of_other, pair, known))
+        if theirs is not None and (stood is None or theirs.generation >= stood.generation):
             return await self._kept(pair, assignment, theirs, f"the position of flow {other}", other)
-        if run is not None:
-            return await self._kept(pair, assignment, position_of(run), "the offset map", other)
+        if stood is not None:
+            return await self._kept(pair, assignment, stood, "the offset map", None if before else other)
         if assignment.adopted_at >= 0:
             raise self._untold(pair, "the last position was set by hand and is lost, and the map is older")
         return None
@@ -204,7 +221,7 @@ class _Reconciling:
         found = (await self._clusters.target.positions(group, [pair.target], stable=True))[pair.target]
         if not isinstance(found, Position):
             return None
-        if (found.source_topic_id, found.target_topic_id) != (pair.source_topic_id, pair.target_topic_id):
+        if found.ids != pair.ids:
             raise BadInput(
                 f"position of {pair.target}",
                 rule="is about a topic of that name that is gone",
@@ -219,6 +236,8 @@ class _Reconciling:
         if not isinstance(start, int) or not isinstance(end, LogEnd):
             raise Unreachable(f"offsets of {tp}: {start if not isinstance(start, int) else end}")
         told = (await target.epoch_ends({tp: epoch}))[tp] if epoch >= 0 else None
+        if isinstance(told, Refused):
+            raise Unreachable(f"leader epochs of {tp}: {told}")
         if not target_tail_is_lost(position, told, start, end.offset):
             return int(position.target_next)
         return min(end.offset, told.end) if isinstance(told, EpochEnd) and told.end >= 0 else end.offset
@@ -235,8 +254,8 @@ class _Reconciling:
             at, there = run.source_of(TargetOffset(kept)), TargetOffset(kept)
         return Place(source_next=at, target_next=there, told_by="the offset map", other=other)
 
-    def _search(self, pair: Pair, source: RecordReader, target: RecordReader) -> Found:
-        sample = _last_records(target, pair.target)
+    def _search(self, pair: Pair, source: RecordReader, target: RecordReader, first: int, last: int) -> Found:
+        sample = _last_records(target, pair.target, first, last)
         if not sample:
             raise self._untold(pair, "the target shows no record, and neither position nor map tells")
         search = Search(sample)
@@ -247,7 +266,7 @@ class _Reconciling:
         if len(search.places) != 1:
             times = "nowhere" if not search.places else f"{len(search.places)} times"
             raise self._untold(pair, f"the target's last {len(sample)} records are {times} in the source")
-        beginning = Beginning(pair=pair, source_next=search.places[0])
+        beginning = Beginning(pair=pair, source_next=search.places[0], target_end=last, end_decided=True)
         return Found(beginning=beginning, told_by="the target's last records", found=len(sample))
 
     def _untold(self, pair: Pair, rule: str) -> BadInput:
@@ -259,8 +278,6 @@ class _Reconciling:
 
 
 def _follow(pair: Pair, place: Place, source: RecordReader, target: RecordReader) -> Followed:
-    start, end = target.bounds(pair.target)
-    target.open(pair.target, max(place.target_next, start), end)
     here, there = source.bounds(pair.source)
     if place.source_next < here:  # a gap: for `accept-gap`, once this one is done
         foreign = sum(1 for _ in target.shown())
@@ -269,8 +286,7 @@ def _follow(pair: Pair, place: Place, source: RecordReader, target: RecordReader
     return follow(place.source_next, source.shown(), target.shown())
 
 
-def _last_records(target: RecordReader, tp: TopicPartition) -> list[ShownRecord]:
-    start, end = target.bounds(tp)
+def _last_records(target: RecordReader, tp: TopicPartition, start: int, end: int) -> list[ShownRecord]:
     stretch = _FIRST_STRETCH
     while True:
         begin = max(start, end - stretch)

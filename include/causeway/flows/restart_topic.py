@@ -14,17 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from causeway.brokers.lagging_nodes import agreed_topic
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import UnknownName
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair, forgotten_record
+from causeway.core.flow_state import FlowState, forgotten_record
 from causeway.core.identity import Generation, Pair, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.kafka_errors import error_name
+from causeway.core.known_pairs import KnownPair
 from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import LogEnd, Refused, Unreachable
+from causeway.core.ports import Refused, Unreachable
 from causeway.core.position import Position
 from causeway.flows.adopt import remember_pair
 from causeway.flows.by_hand import (
@@ -34,10 +36,14 @@ from causeway.flows.by_hand import (
     commit_beginnings,
     enter_beginnings,
     fenced,
+    its_topics,
     refuse_leading_back,
+    refuse_of_another_flow,
+    seen_again,
+    target_ends,
 )
 from causeway.flows.clusters import Clusters
-from causeway.flows.planning import resolve_start
+from causeway.flows.round_facts import resolve_start
 
 How = Literal["nothing to do", "forgotten", "begun anew"]
 
@@ -63,6 +69,7 @@ def restart_topic(
 ) -> Restarted:
     """:raises UnknownName: the flow knows no such topic, or neither side has it."""
     with at_both_clusters(flow, source, target, f"restart of {topic}") as (clusters, state):
+        refuse_of_another_flow(flow, state, topic)
         mirror = flow.naming.target_topic(topic)
         here, there = clusters.network.run(lambda: _both(flow, clusters, topic, mirror))
         known = state.pairs.get(mirror)
@@ -88,8 +95,11 @@ def _was_forgotten(flow: Flow, state: FlowState, done: Restarted) -> Restarted:
     """
     if done.source_topic in state.forgotten.values():
         return replace(done, how="forgotten")
-    rule = f"isn't on {flow.source}, and flow {flow.name} doesn't know it"
-    raise UnknownName(f"topic {done.source_topic}", rule=rule)
+    raise UnknownName(
+        f"topic {done.source_topic}",
+        rule=f"isn't on {flow.source}, and flow {flow.name} has never mirrored it",
+        remedy=its_topics(flow, state),
+    )
 
 
 def _forget(
@@ -104,7 +114,9 @@ def _forget(
 ) -> Restarted:
     generation = Generation(-1)
     if not dry_run:
-        with fenced(flow, clusters, target, reason) as generation:
+        with fenced(flow, clusters, target, reason) as own:
+            generation = own.generation
+            clusters.network.run(lambda: own.prove(clusters.target))
             key, value = forgotten_record(flow.name, done.target_topic, known)
             clusters.network.run(lambda: clusters.target.append_plain(FLOWS_TOPIC, key, value))
     return Restarted(
@@ -129,17 +141,15 @@ def _begin(
     """Positions first: until the pair is known with its new ids too, the topic stays parked as a whole."""
     generation, ends = Generation(-1), dict[TopicPartition, int]()
     if not dry_run:
-        with fenced(flow, clusters, target, reason) as generation:
-            set_to = clusters.network.run(lambda: commit_beginnings(flow, clusters, beginnings, generation))
+        with fenced(flow, clusters, target, reason) as own:
+            generation = own.generation
+            seen = clusters.network.run(lambda: seen_again(clusters, beginnings))
+            set_to = clusters.network.run(lambda: commit_beginnings(flow, clusters, seen, own))
             ends |= {tp: int(end) for tp, end in set_to.items()}
-            first = beginnings[0].pair
+            pairs = [each.pair for each in seen]
+            clusters.network.run(lambda: remember_pair(flow, clusters, state, pairs, generation))
             clusters.network.run(
-                lambda: remember_pair(flow, clusters, state, first, generation, partitions=len(beginnings))
-            )
-            clusters.network.run(
-                lambda: enter_beginnings(
-                    flow, clusters, "restart-topic", beginnings, set_to, reason, generation
-                )
+                lambda: enter_beginnings(flow, clusters, "restart-topic", seen, set_to, reason, generation)
             )
     return Restarted(
         source_topic=done.source_topic,
@@ -161,7 +171,7 @@ async def _both(
         (flow.source, clusters.source.wire, topic),
         (flow.target, clusters.target.wire, mirror),
     ):
-        described = (await wire.topics([name]))[name]
+        described = await agreed_topic(wire, name)
         if described.error not in (0, Code.UNKNOWN_TOPIC_OR_PARTITION):
             raise Unreachable(f"topic {name} of {alias}: {error_name(described.error)}")
         found.append(None if described.error else described)
@@ -183,32 +193,30 @@ def _pairs(topic: str, here: TopicMetadata, mirror: str, there: TopicMetadata) -
 
 async def _is_another(flow: Flow, clusters: Clusters, known: KnownPair | None, pairs: list[Pair]) -> bool:
     """Whether one of the two isn't the topic any more that the flow began with."""
-    ids = pairs[0].source_topic_id, pairs[0].target_topic_id
+    ids = pairs[0].ids
     if known is not None and known.ids != ids:
         return True
     positions = await clusters.target.positions(flow.group, [p.target for p in pairs], stable=True)
-    return any(
-        isinstance(found, Position) and (found.source_topic_id, found.target_topic_id) != ids
-        for found in positions.values()
-    )
+    return any(isinstance(found, Position) and found.ids != ids for found in positions.values())
 
 
 async def _beginnings(flow: Flow, clusters: Clusters, pairs: list[Pair]) -> list[Beginning]:
     source, partitions = clusters.source, [p.source for p in pairs]
     ends = await source.list_offsets(dict.fromkeys(partitions, LATEST), isolation=READ_COMMITTED)
     log_starts = await source.log_starts(partitions)
-    starts = await resolve_start(flow, source, partitions, ends)
+    starts = await resolve_start(flow, source, partitions, ends, log_starts)
+    target_end = await target_ends(clusters, pairs)
     found: list[Beginning] = []
     for pair in pairs:
-        end, log_start = ends[pair.source], log_starts[pair.source]
-        if isinstance(log_start, Refused) or not isinstance(end, LogEnd):
-            raise Unreachable(f"offsets of {pair.source}: {end if isinstance(end, Refused) else log_start}")
-        start = starts.get(pair.source)
+        start = starts[pair.source]
+        if isinstance(start, Refused):
+            raise Unreachable(f"where {pair.source} begins: {start}")
         found.append(
             Beginning(
                 pair=pair,
-                source_next=int(start.offset) if start else log_start,
-                source_epoch=start.epoch if start else -1,
+                source_next=int(start.offset),
+                source_epoch=start.epoch,
+                target_end=target_end[pair.target],
             )
         )
     return found

@@ -48,7 +48,7 @@ async def missing_topics(flow: Flow, state: FlowState, wire: Wire, topics: Topic
     return await wire.topics(absent) if absent else {}
 
 
-def gone_topics(state: FlowState, missing: Topics) -> frozenset[str]:
+def deleted_topics(state: FlowState, missing: Topics) -> frozenset[str]:
     """Source topics that were mirrored and have been deleted since."""
     mirrored = {pair.source_topic for pair in state.pairs.values()}
     absent = (name for name, topic in missing.items() if topic.error == Code.UNKNOWN_TOPIC_OR_PARTITION)

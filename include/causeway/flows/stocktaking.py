@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from causeway.core.identity import TopicPartition
-from causeway.core.position import Position
 from causeway.core.report import PartitionReport, RunReport, parked_dict
 from causeway.core.round_plan import RoundPlan
 from causeway.flows.ownership import Say
@@ -12,7 +11,7 @@ from causeway.flows.ownership import Say
 def take_stock(report: RunReport, plan: RoundPlan, say: Say) -> None:
     """What is committed is the last word; what stands still or waits is said once."""
     for facts in plan.partitions:
-        position = facts.position if isinstance(facts.position, Position) else None
+        position = facts.standing
         records, repeats = (position.records, position.aborted_records) if position else (0, 0)
         mine = report.partitions.get(facts.pair.source)
         if mine is None or mine.source_from < 0:  # until now it only waited: this is where its counts begin
@@ -27,6 +26,8 @@ def take_stock(report: RunReport, plan: RoundPlan, say: Say) -> None:
             )
         mine.last_stable, mine.source_next = facts.last_stable, facts.source_next
         mine.read_back(records, repeats)
+        if not facts.lag:
+            mine.later = ""  # what it waited for has come
     for tp in report.parked_by_plan - plan.parked.keys():
         report.partitions[tp].parked = None
     report.parked_by_plan = frozenset(plan.parked)

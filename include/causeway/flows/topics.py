@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
+from causeway.core.counting import counted
 from causeway.core.errors import CausewayError
 from causeway.core.flow import Flow
 from causeway.core.topics import (
@@ -20,6 +21,7 @@ from causeway.core.topics import (
     TopicPlan,
     TopicSetting,
     is_wanted,
+    only_of,
     plan_topics,
     without,
     without_unknown_setting,
@@ -38,6 +40,15 @@ class TopicOutcome:
     notes: tuple[str, ...]
     is_dry_run: bool
 
+    def in_words(self) -> list[str]:
+        """What a run says of it."""
+        lines = [
+            f"created {new.name} with {counted(new.partitions, 'partition')}"
+            + (f", without what its brokers don't know: {', '.join(new.left_out)}" if new.left_out else "")
+            for new in self.created
+        ]
+        return lines + [f"{each.name} grew to {each.to_partitions} partitions" for each in self.grown]
+
 
 def prepare_topics(
     flow: Flow,
@@ -46,15 +57,18 @@ def prepare_topics(
     known_target_topics: frozenset[str],
     *,
     leave_alone: Collection[str] = (),
+    only: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> TopicOutcome:
     """Create and grow what the flow needs on the target; `known_target_topics` are those it has written to.
 
     Nothing is done for source topics to `leave_alone`: it is known already that they can't be mirrored.
+    `only`: nothing is done for other source topics than these; None: for all.
 
     :raises ClusterTrouble: a cluster can't be used at all; refusals of single topics are in the outcome.
     """
-    plan = without(_load_and_plan(flow, source_admin, target_admin, known_target_topics), leave_alone)
+    wanted = only_of(_load_and_plan(flow, source_admin, target_admin, known_target_topics), only)
+    plan = without(wanted, leave_alone)
     to_create, errors = _create(target_admin, plan.to_create, dry_run=dry_run)
     plan = replace(plan, to_create=to_create)
     errors |= target_admin.create_partitions(plan.to_grow, validate_only=dry_run)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Protocol
 
 from causeway.brokers.mirror_maker_topics import read_inherited
 from causeway.brokers.target_log import WireTarget
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited
+from causeway.core.known_pairs import KnownPair
 from causeway.core.ports import Doubt, LogEnd, Unreachable
 from causeway.core.translation import FlowMap, PartitionMap, reach_of
 from causeway.flows.clusters import open_target, state_on
+from causeway.flows.standing import where_they_stand
 
 
 class FlowNames(Protocol):
@@ -28,24 +30,38 @@ class FlowNames(Protocol):
     def map_topic(self) -> str: ...
 
 
+LookAtLog = Callable[[WireTarget, FlowState], Awaitable[None]]
+
+
 def load_flow_map(
-    flow: FlowNames, target: ClusterEndpoint, source_topics: Collection[str] | None = None
+    flow: FlowNames,
+    target: ClusterEndpoint,
+    source_topics: Collection[str] | None = None,
+    look_at_log: LookAtLog | None = None,
 ) -> FlowMap:
     """As it is now; it doesn't follow. `source_topics`: those that are wanted; None: all.
+    `look_at_log`: whoever wants to say what is wrong with the flow's own topics.
 
     :raises ClusterTrouble: the target can't be read.
     """
     with open_target(target) as (network, opened):
         try:
-            return network.run(lambda: _load(flow, opened, source_topics))
+            return network.run(lambda: _load(flow, opened, source_topics, look_at_log))
         except (Unreachable, Doubt) as trouble:
             raise ClusterUnreachable(
                 f"offset map of {flow.name}", rule=str(trouble), remedy="try again"
             ) from trouble
 
 
-async def _load(flow: FlowNames, target: WireTarget, source_topics: Collection[str] | None) -> FlowMap:
+async def _load(
+    flow: FlowNames,
+    target: WireTarget,
+    source_topics: Collection[str] | None,
+    look_at_log: LookAtLog | None,
+) -> FlowMap:
     state = await state_on(target, flow.name)
+    if look_at_log is not None:
+        await look_at_log(target, state)
     wanted = [
         tp
         for tp in mirrored_partitions(state)
@@ -72,14 +88,15 @@ async def read_flow_map(
     """Of these target partitions. The positions are read behind the map: `Reach` says why."""
     runs = await target.map_runs(flow.map_topic, list(partitions))
     inherited = await inherited_of(flow.name, target, state.pairs.values())
-    positions = await target.positions(flow.group, list(partitions), stable=False) if partitions else {}
+    positions = (
+        await where_they_stand(flow, target, state, list(partitions), stable=False) if partitions else {}
+    )
     ends = await target.log_ends(list(partitions)) if partitions else {}
     maps: dict[TopicPartition, PartitionMap] = {}
     for tp in partitions:
         pair, end = state.pairs[tp.topic], ends[tp]
-        reach = reach_of(
-            positions[tp], pair, target_end=TargetOffset(end.offset) if isinstance(end, LogEnd) else None
-        )
+        target_end = TargetOffset(end.offset) if isinstance(end, LogEnd) else None
+        reach = reach_of(positions[tp], pair, tp.partition, target_end=target_end)
         maps[tp] = PartitionMap(
             runs[tp],
             reach,

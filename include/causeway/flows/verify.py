@@ -10,37 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from causeway.brokers.probe import probe
 from causeway.brokers.record_reader import RecordReader
-from causeway.core.beginnings import SetByHand
 from causeway.core.comparison import PartitionComparison, PartitionVerdict, VerifyReport
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterTrouble
-from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
-from causeway.flows.verify_compacted import verify_last_records
-
-_ENOUGH_DIFFERENCES = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionPair:
-    """A source partition and its mirror."""
-
-    source: TopicPartition
-    target: TopicPartition
-    source_topic_id: UUID | None = None
-    first_source_offset: SourceOffset | None = None
-    """Where the flow began to copy; None: at the source's log start."""
-    first_target_offset: TargetOffset | None = None
-    """Where what it copied since lies; None: at the target's log start."""
-    set_by_hand: SetByHand | None = None
-    """Who set this beginning; what lies in front of it is no mirror of what lies in front of it there."""
-    is_compacted: bool = False
-    """On either side: then only the last record of each key can be compared."""
-    quarantined: frozenset[int] = frozenset()
-    """Source offsets of records that the flow put aside."""
+from causeway.core.identity import SourceOffset, TopicPartition
+from causeway.core.map_comparison import ENOUGH_DIFFERENCES
+from causeway.flows.partition_pair import PartitionPair
+from causeway.flows.verify_by_map import verify_by_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +71,8 @@ def _verify_pair(
 ) -> PartitionVerdict:
     comparison = None
     try:
-        if pair.is_compacted:
-            verdict = verify_last_records(
-                pair.source,
-                pair.target,
-                source,
-                target,
-                source_end,
-                pair.quarantined,
-                (pair.first_source_offset or 0, pair.first_target_offset or 0),
-            )
+        if pair.needs_the_map:
+            verdict = verify_by_map(pair, source, target, source_end, tell)
             return replace(verdict, **_not_compared(pair, target))
         comparison = _open(pair, source, target, source_end)
         is_done, put_aside = False, 0
@@ -111,7 +82,7 @@ def _verify_pair(
             target.fill()
             is_done = comparison.advance(source.buffer, target.buffer)
             tell(comparison.equal)
-            if comparison.unequal > _ENOUGH_DIFFERENCES:
+            if comparison.unequal > ENOUGH_DIFFERENCES:
                 verdict = comparison.verdict(pair.source, pair.target)
                 return replace(verdict, trouble=f"not compared further: {comparison.unequal} differences")
     except CausewayError as exc:
@@ -126,7 +97,7 @@ def _verify_pair(
 
 
 def _not_compared(pair: PartitionPair, target: RecordReader) -> dict[str, Any]:
-    """Of what lies in front of a beginning that was set by hand: who says so, and how much it is."""
+    """Of what lies before a beginning that was set by hand: who says so, and how much it is."""
     if pair.set_by_hand is None:
         return {}
     start, _ = target.bounds(pair.target)
@@ -142,11 +113,12 @@ def _open(
     source_start, source_log_end = source.bounds(pair.source)
     first = source_start if pair.first_source_offset is None else pair.first_source_offset
     first_there = pair.first_target_offset or 0
-    target.open(pair.target, max(first_there, target_start), target_log_end)
-    source.open(pair.source, max(first, source_start), source_log_end)
+    source_until = pair.source_until(source_log_end, source_end)
+    target.open(pair.target, max(first_there, target_start), pair.target_until(target_log_end))
+    source.open(pair.source, max(first, source_start), source_until)
     return PartitionComparison(
         may_skip_source=max(0, target_start - first_there),
         may_skip_target=max(0, source_start - (pair.first_source_offset or 0)),
-        source_log_end=SourceOffset(source_log_end),
+        source_log_end=SourceOffset(source_until),
         source_end=source_end,
     )

@@ -13,15 +13,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from causeway.lab.asked import Asked, legal_names, spec_of
 from causeway.lab.cluster import LabCluster
-from causeway.lab.errors import LabTrouble, StateUnreadable
+from causeway.lab.errors import StateUnreadable
 from causeway.lab.places import Say, exclusive, lab_directory, project_root, write_whole
-from causeway.lab.record import NEWEST_KAFKA, ClusterSpec, Security
+from causeway.lab.record import ClusterRecord, ClusterSpec, Security, load_record
 
 DEFAULT_CLUSTERS = ("sf", "nyc")
 _FORMAT = 1
-_LONGEST_NAME = 40
-_NAME_RULE = f"ASCII letters, digits and underscores, beginning with a letter, {_LONGEST_NAME} at most"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +56,27 @@ def up(
     root: Path | None = None,
     clusters: Iterable[str] = DEFAULT_CLUSTERS,
     *,
-    kafka_version: str = NEWEST_KAFKA,
-    security: Security = "PLAINTEXT",
-    nodes: int = 1,
+    kafka_version: str | None = None,
+    security: Security | None = None,
+    nodes: int | None = None,
     say: Say = print,
 ) -> LabStatus:
     """Bring these clusters up, all at once; the ones that are up already stay as they are.
 
-    If one doesn't come up, the ones that this call started are stopped again.
+    What isn't asked for is as the cluster was, or the newest Kafka, PLAINTEXT, 1 node. If one doesn't come
+    up, the ones that this call started are stopped again.
 
-    :raises LabTrouble: no jars, a broker that dies, a home made with other nodes or security.
+    :raises BadInput: a name that can't be, a cluster that is there and another one than is asked for.
+    :raises LabTrouble: no jars, a broker that dies.
     """
     home = project_root(root)
-    specs = [
-        ClusterSpec(name=_legal(name), kafka_version=kafka_version, security=security, nodes=nodes)
-        for name in clusters
-    ]
+    names_asked = legal_names(clusters)
     with _alone(home, say):
+        legal_names(dict.fromkeys((*_read_state(home), *names_asked)))  # sf is up, and SF is asked for
+        asked = Asked(kafka_version, security, nodes)
+        specs = [
+            spec_of(name, _record_of(home, name), asked, is_up=_is_up(home, name)) for name in names_asked
+        ]
         names = sorted({*_read_state(home), *(spec.name for spec in specs)})
         asleep = [cluster for cluster in (_make(home, spec, say) for spec in specs) if cluster]
         # Before the first process: whatever happens from here on, `down` knows where to look.
@@ -188,11 +191,15 @@ def _alone(home: Path, say: Say) -> AbstractContextManager[None]:
     return exclusive(guard, waiting=lambda: say("lab: another process is changing this lab; waiting"))
 
 
-def _legal(name: str) -> str:
-    """A name is a directory and part of an environment variable."""
-    if not (name.isascii() and name.isidentifier() and name[0].isalpha() and len(name) <= _LONGEST_NAME):
-        raise LabTrouble("lab cluster name", value=name, rule=_NAME_RULE)
-    return name
+def _record_of(home: Path, name: str) -> ClusterRecord | None:
+    """What was made for it, now or earlier; None: nothing was."""
+    path = lab_directory(home) / name / "cluster.json"
+    return load_record(path) if path.exists() else None
+
+
+def _is_up(home: Path, name: str) -> bool:
+    """Whether any of its nodes runs: one that died is started again as it was."""
+    return _record_of(home, name) is not None and bool(_pids(_open(home, name)))
 
 
 def _state_path(home: Path) -> Path:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from causeway.lab.errors import LabTrouble
 
-_TIED_EXEC = Path(__file__).with_name("tied_exec.py")
+_TIED_EXEC = Path(__file__).parents[1] / "tied_exec.py"
 _POLL_SECONDS = 0.02
 _STATE, _START_TICKS = 0, 19  # positions in /proc/<pid>/stat, counted behind the command's name
 

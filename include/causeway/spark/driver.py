@@ -15,27 +15,28 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 from pyspark import SparkContext
 
+from causeway import interruption
 from causeway.config.connections import resolve_endpoint
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
-from causeway.core.counting import counted, outcome_in_words
+from causeway.core.counting import counted, outcome_in_words, some
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError
 from causeway.core.lane_task import LaneResult, LaneTask
+from causeway.core.progress import lanes_in_doubt
 from causeway.core.report import RunReport
 from causeway.flows.copy import Carry, RunOptions, copy_flow
 from causeway.flows.ownership import Holder, Say
 from causeway.flows.report_files import write_report_file
-from causeway.spark.session import SUBMITTED, carrier, spark_context, travels_in_clear
+from causeway.spark.jvm import SUBMITTED
+from causeway.spark.session import carrier, spark_context, travels_in_clear
 
 PARKED_EXIT_CODE = 5
-INTERRUPTED_EXIT_CODE = 130
+CAUGHT_UP = "end once all is copied that the source holds when the run begins (the default)"
 _PARENT_VARIABLE = "CAUSEWAY_PARENT_PID"
 _PARENT_CHECK_SECONDS = 0.5
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     except KeyboardInterrupt:
         say_aloud("causeway: interrupted; what was committed stays, the next run goes on from there")
-        return INTERRUPTED_EXIT_CODE
+        return interruption.EXIT_CODE
     except CausewayError as error:
         say_aloud(f"causeway: error: {error}")
         return error.exit_code
@@ -87,15 +88,13 @@ def run(
 
     if SUBMITTED not in os.environ:
         say(f"{flow_name}: starting Spark (some seconds)")
-    with spark_context(f"causeway {flow_name}") as context:
-        interruption = _Interruption()  # Spark has set a handler of its own
-        options = replace(options, is_interrupted=interruption.was_asked)
+    with interruption.listening(), spark_context(f"causeway {flow_name}") as context:
         warn_of_clear_secrets(context, endpoints, flow_name, say)
         return copy_flow(
             deployment.flow(flow_name),
             source,
             target,
-            _unless(interruption, carrier(context, source, target)),
+            _unless_interrupted(carrier(context, source, target)),
             options,
             say,
             on_report=keep,
@@ -148,7 +147,19 @@ def last_line(report: RunReport) -> str:
     outcome = outcome_in_words(report.outcome, len(report.parked))
     if not report.partitions and not refused:
         nothing = f"nothing to mirror ({'; '.join(report.notes) or 'no partition'}), nothing written"
-    return f"{report.flow}: {outcome}: {nothing}, lag {report.lag:,}{refused}, {report.seconds:.1f} s"
+    doubts = lanes_in_doubt(len(report.in_doubt))
+    return (
+        f"{report.flow}: {outcome}: {nothing}, lag {report.lag:,}{refused}{doubts}, {report.seconds:.1f} s"
+        f"{what_it_means(report)}"
+    )
+
+
+def what_it_means(report: RunReport) -> str:
+    """Behind the numbers of a run that wasn't given a time, or not all topics."""
+    only = "" if report.topics is None else f"; only {some(report.topics)}: the other topics were left alone"
+    if report.outcome != "caught up" or not report.ends_seen_at:
+        return only
+    return f"; caught up with the source as it was at {report.ends_seen_at}, when the run began{only}"
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -156,7 +167,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("flow")
     parser.add_argument("--file", type=Path, required=True, help="flows.yaml")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--until-caught-up", action="store_true", help="end when nothing is left (the default)")
+    mode.add_argument("--until-caught-up", action="store_true", help=CAUGHT_UP)
     mode.add_argument("--run-for", type=float, metavar="SECONDS", help="follow the source for so long")
     parser.add_argument("--take-over", action="store_true", help="even if another run holds the flow")
     parser.add_argument("--holder", default=default_holder("spark"), help="who runs, for people")
@@ -186,30 +197,12 @@ def watch_parent(environ: Mapping[str, str]) -> None:
     threading.Thread(target=watch, name="watch-parent", daemon=True).start()
 
 
-class _Interruption:
-    """Ctrl-C and SIGTERM for the time of a run: both end it in order, and are remembered, because
-    an exception that strikes inside a client's callback may end there."""
-
-    def __init__(self) -> None:
-        self._asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._interrupt)
-
-    def was_asked(self) -> bool:
-        return self._asked
-
-    def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
-        self._asked = True
-        raise KeyboardInterrupt
-
-
-def _unless(interruption: _Interruption, carry: Carry) -> Carry:
+def _unless_interrupted(carry: Carry) -> Carry:
     """A round that Ctrl-C broke off isn't one that Spark lost."""
 
     def carry_on(tasks: Sequence[LaneTask]) -> list[LaneResult]:
         results = carry(tasks)
-        if interruption.was_asked():
-            raise KeyboardInterrupt
+        interruption.check()
         return results
 
     return carry_on

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
+from causeway import interruption
 from causeway.config.deployment import Deployment
 from causeway.config.load import load_flows
 from causeway.core.endpoint import ClusterEndpoint
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str]) -> int:
         report = run(deployment, options.flow, endpoints, say=say_aloud, writes=True)
         if options.report is not None:
             write_report_file(report.as_dict(), options.report)
+    except KeyboardInterrupt:
+        say_aloud("causeway: interrupted; what was committed stays, the next sync does the rest")
+        return interruption.EXIT_CODE
     except CausewayError as error:
         say_aloud(f"causeway: error: {error}")
         return error.exit_code
@@ -62,7 +66,7 @@ def run(
     writes: bool,
 ) -> GroupsReport:
     source, target = endpoints
-    with spark_context(f"causeway groups {flow_name}") as context:
+    with interruption.listening(), spark_context(f"causeway groups {flow_name}") as context:
         warn_of_clear_secrets(context, endpoints, flow_name, say)
         carry = groups_carrier(context, source, target, say)
         return sync_groups(
@@ -84,9 +88,9 @@ def groups_carrier(
         if not payloads:
             return []
         with _progress(context, tasks, say):
-            answers: list[GroupTaskResult | CausewayError] = (
-                context.parallelize(payloads, len(payloads)).mapPartitions(carry_groups).collect()
-            )
+            answers: list[GroupTaskResult | CausewayError]
+            with interruption.at_once():
+                answers = context.parallelize(payloads, len(payloads)).mapPartitions(carry_groups).collect()
         for answer in answers:
             if isinstance(answer, CausewayError):
                 raise answer

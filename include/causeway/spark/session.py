@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +21,14 @@ from tempfile import TemporaryDirectory
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
+from causeway import interruption
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterTrouble
 from causeway.core.lane_task import LaneResult, LaneTask
 from causeway.flows.lane_worker import without_rows
 from causeway.spark.executor import LanePayload, carry_lanes
+from causeway.spark.java import refuse_without_java
+from causeway.spark.jvm import SUBMITTED, ensure_jvm, kill_jvm
 from causeway.spark.shipping import package_zip
 
 _DEFAULTS = {
@@ -50,8 +54,6 @@ _FIXED = {
 GRACE_SECONDS = 60.0
 _TRACEBACK = "Traceback (most recent call last):"
 _SENTENCE_CHARACTERS = 300
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of a driver that `spark-submit` started."""
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
@@ -72,6 +74,8 @@ def _without_py4js_tracebacks() -> Iterator[None]:
 
 @contextmanager
 def spark_context(name: str) -> Iterator[SparkContext]:
+    if SUBMITTED not in os.environ:
+        refuse_without_java(os.environ)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SUBMITTED in os.environ:
@@ -84,7 +88,7 @@ def spark_context(name: str) -> Iterator[SparkContext]:
     for key, value in _FIXED.items():
         conf.set(key, value)
     with _without_py4js_tracebacks():
-        context = SparkContext(conf=conf)
+        context = _started(conf)
         try:
             with TemporaryDirectory(prefix="causeway-") as folder:
                 if not context.master.startswith("local"):
@@ -92,6 +96,20 @@ def spark_context(name: str) -> Iterator[SparkContext]:
                 yield context
         finally:
             context.stop()
+
+
+def _started(conf: SparkConf) -> SparkContext:
+    ensure_jvm(conf)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with interruption.at_once():
+            return SparkContext(conf=conf)
+    except KeyboardInterrupt:
+        kill_jvm()
+        raise
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)  # Spark's own would raise wherever it strikes
 
 
 def carrier(
@@ -106,9 +124,10 @@ def carrier(
         watch.daemon = True
         try:
             watch.start()
-            results: list[LaneResult] = (
-                context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
-            )
+            with interruption.at_once():
+                results: list[LaneResult] = (
+                    context.parallelize(payloads, len(payloads)).mapPartitions(carry_lanes).collect()
+                )
         except KeyboardInterrupt:
             with suppress(Py4JError):  # the JVM may have got the same signal
                 context.cancelAllJobs()  # waiting tasks would claim lanes behind the claims of the end

@@ -26,13 +26,19 @@ flows:
 @dataclass(frozen=True, slots=True)
 class CausewayOnSpark:
     name: str = "Causeway"
+    tree: Path = PROJECT
+    """Whose code it is."""
 
     def prepare(self, scene: Scene) -> Launch:
-        return Launch(command=command(scene), environment=spark_environment(scene), kind_of=kind_of)
+        return Launch(
+            command=command(scene, self.tree),
+            environment=spark_environment(scene, self.tree),
+            kind_of=kind_of,
+        )
 
 
-def command(scene: Scene) -> list[str]:
-    job = str(PROJECT / "spark_jobs" / "copy_flow.py")
+def command(scene: Scene, tree: Path = PROJECT) -> list[str]:
+    job = str(tree / "spark_jobs" / "copy_flow.py")
     return [
         str(BIN / "spark-submit"),
         job,
@@ -57,9 +63,9 @@ def flows_file(scene: Scene) -> Path:
     return path
 
 
-def spark_environment(scene: Scene) -> Mapping[str, str]:
+def spark_environment(scene: Scene, tree: Path = PROJECT) -> Mapping[str, str]:
     connections = {scene.alias: scene.source.connection_json(), "nyc": scene.target.connection_json()}
-    return environment(connections, scene.folder) | {"PYTHONPATH": str(PROJECT / "include")}
+    return environment(connections, scene.folder) | {"PYTHONPATH": str(tree / "include")}
 
 
 def kind_of(command_line: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from tests.bench.peers.contender import Launch, Scene
 from tests.bench.peers.copies import make_copies
@@ -70,7 +70,7 @@ def copy(source: str, target: str, codec: str, pairs: dict[str, str]) -> int:
     return done
 
 
-def _forward(producer: Producer, message: object, topic: str) -> None:
+def _forward(producer: Producer, message: Message, topic: str) -> None:
     while True:
         try:
             producer.produce(

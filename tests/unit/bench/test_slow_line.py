@@ -17,6 +17,11 @@ def echo(listener: socket.socket) -> None:
     connection.close()
 
 
+def send_all(client: socket.socket, data: bytes) -> None:
+    client.sendall(data)
+    client.shutdown(socket.SHUT_WR)
+
+
 def test_all_bytes_arrive_in_order_and_not_before_their_time() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=echo, args=(listener,), daemon=True).start()
@@ -26,7 +31,7 @@ def test_all_bytes_arrive_in_order_and_not_before_their_time() -> None:
         line.tell("delay", 0.03)
         began = time.monotonic()
         with socket.create_connection(("127.0.0.1", line.port)) as client:
-            threading.Thread(target=lambda: (client.sendall(sent), client.shutdown(socket.SHUT_WR))).start()
+            threading.Thread(target=send_all, args=(client, sent)).start()
             found = b""
             while data := client.recv(1 << 16):
                 found += data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +19,13 @@ VERSIONS = (9, 10, 11, 12)
 names = st.text("abcdefghij.-_é", min_size=1, max_size=200)
 places = st.builds(TopicPartition, names, st.integers(0, 2**31 - 1))
 int64s = st.integers(-1, 2**63 - 1)
+Result = tuple[int, int, int, str | None, list[str | None]]
 messages = st.none() | st.text(max_size=200)
 
 
-def theirs(batches, transactional_id, version):
+def theirs(batches: Mapping[TopicPartition, bytes], transactional_id: str | None, version: int) -> bytes:
     topic_type = ProduceRequest.TopicProduceData
-    by_topic = {}
+    by_topic: dict[str, list[object]] = {}
     for tp, batch in batches.items():
         by_topic.setdefault(tp.topic, []).append(
             topic_type.PartitionProduceData(index=tp.partition, records=batch)
@@ -43,7 +46,9 @@ def theirs(batches, transactional_id, version):
     st.none() | names,
     st.sampled_from(VERSIONS),
 )
-def test_the_request_is_the_bytes_that_kafka_python_makes(batches, transactional_id, version):
+def test_the_request_is_the_bytes_that_kafka_python_makes(
+    batches: dict[TopicPartition, bytes], transactional_id: str | None, version: int
+) -> None:
     request = AppendRequest(batches, transactional_id=transactional_id, timeout_ms=30_000, is_v2=True)
     request.API_VERSION = version
     request.with_header(correlation_id=77, client_id="causeway")
@@ -54,7 +59,9 @@ results = st.tuples(st.sampled_from((0, 3, 10, 87)), int64s, int64s, messages, s
 
 
 @given(st.dictionaries(places, results, max_size=5), st.integers(0, 2**31 - 1), st.sampled_from(VERSIONS))
-def test_the_answer_is_read_as_kafka_python_reads_it(told, throttle_ms, version):
+def test_the_answer_is_read_as_kafka_python_reads_it(
+    told: dict[TopicPartition, Result], throttle_ms: int, version: int
+) -> None:
     topic_type = ProduceResponse.TopicProduceResponse
     partition_type = topic_type.PartitionProduceResponse
     response = ProduceResponse(
@@ -98,7 +105,7 @@ def test_the_answer_is_read_as_kafka_python_reads_it(told, throttle_ms, version)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x05", b"\0\x02\x05ab"])
-def test_half_an_answer_is_an_error_that_the_connection_knows(damaged):
+def test_half_an_answer_is_an_error_that_the_connection_knows(damaged: bytes) -> None:
     frame = KafkaBytes(len(damaged))
     frame[:] = damaged
     with pytest.raises(ValueError):
@@ -106,6 +113,6 @@ def test_half_an_answer_is_an_error_that_the_connection_knows(damaged):
 
 
 @pytest.mark.parametrize(("is_v2", "version"), [(True, 12), (False, 11)])
-def test_the_version_says_which_transactions_are_meant(is_v2, version):
+def test_the_version_says_which_transactions_are_meant(is_v2: bool, version: int) -> None:
     request = AppendRequest({}, transactional_id="lane", timeout_ms=1, is_v2=is_v2)
     assert BrokerVersionData(api_versions={0: (3, 13)}).api_version(request) == version

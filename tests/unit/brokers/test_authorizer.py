@@ -34,7 +34,7 @@ def asked(rules: Sequence[Acl], *refused: Acl) -> tuple[list[list[Acl]], dict[Ac
         return {each: DENIED for each in portion if each in refused}
 
     changes = AclChanges(NYC)
-    changes._create = broker  # type: ignore[method-assign]
+    changes._create = broker  # type: ignore[method-assign, assignment]
     return portions, changes.create(rules)
 
 

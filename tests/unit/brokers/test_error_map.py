@@ -142,12 +142,37 @@ def test_a_tls_failure_names_the_ca_file() -> None:
     assert "/etc/ca.pem" in str(of(KafkaError._SSL, "certificate verify failed"))
 
 
+@pytest.mark.parametrize("text", ["[SSL: EE_KEY_TOO_SMALL] ee key too small", "CA certificate key too weak"])
+def test_a_certificate_that_is_too_weak_is_told_with_its_way_out(text: str) -> None:
+    with pytest.raises(AuthenticationFailed) as caught, mapped(cluster=ENDPOINT):
+        raise ssl.SSLError(text)
+    assert "issued again, with RSA of 2048 bits or more" in caught.value.remedy
+
+
 def test_librdkafkas_bookkeeping_is_left_out_but_its_peer_stays() -> None:
     told = of(
         KafkaError._TRANSPORT,
         "sasl_ssl://broker.example:9092/bootstrap: Connect failed: refused (after 0ms in state CONNECT)",
     )
     assert told.rule == "broker.example:9092: Connect failed: refused"
+
+
+@pytest.mark.parametrize(
+    ("size", "spoken"),
+    [
+        (1213486160, "answers in HTTP: that port isn't Kafka's"),
+        (1397966893, "answers in a protocol that begins with 'SSH-': that port isn't Kafka's"),
+        (-1, "answers in another protocol: that port isn't Kafka's"),
+        (352518400, "answers in another protocol: that port isn't Kafka's"),
+    ],
+)
+def test_a_port_that_is_not_kafkas_is_named_and_no_limit_is_advised(size: int, spoken: str) -> None:
+    text = f"h:80/bootstrap: Receive failed: Invalid response size {size} (0..100000000): increase "
+    error = KafkaError(KafkaError._BAD_MSG, f"{text}receive.message.max.bytes")
+    told = mapped_error(KafkaException(error), cluster=ENDPOINT)
+    assert isinstance(told, ClusterUnreachable)
+    assert f"h:80 {spoken}; correct host and port" in str(told)
+    assert "receive.message" not in str(told)
 
 
 def test_our_own_errors_pass_unchanged_and_other_exceptions_are_not_touched() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -54,7 +56,7 @@ def reader_that_waits() -> FrameReader:
     return FrameReader(parser)
 
 
-def plain(answer) -> tuple:
+def plain(answer: FetchResponse | FetchAnswers) -> tuple[object, ...]:
     """Both kinds of answer as the same values."""
     return (
         answer.throttle_time_ms,
@@ -82,17 +84,20 @@ def plain(answer) -> tuple:
     )
 
 
-def _turn(diverging) -> tuple[int, int] | None:
+def _turn(diverging: Any) -> tuple[int, int] | None:
     """The library gives a tagged field that wasn't sent its defaults."""
     found = (diverging.epoch, diverging.end_offset) if diverging else (-1, -1)
     return None if found == (-1, -1) else found
 
 
 @given(answers, st.data())
-def test_it_is_read_as_kafka_python_reads_it_however_it_is_cut(answer, data):
+def test_it_is_read_as_kafka_python_reads_it_however_it_is_cut(
+    answer: FetchResponse, data: st.DataObject
+) -> None:
     stream = encoded(answer, framed=True)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(stream) - 1), max_size=6)))
-    reader, found = reader_that_waits(), []
+    reader = reader_that_waits()
+    found: list[tuple[int, Any]] = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += _received(reader, stream[start:end])
     ((correlation, ours),) = found
@@ -102,7 +107,7 @@ def test_it_is_read_as_kafka_python_reads_it_however_it_is_cut(answer, data):
     assert plain(ours) == plain(theirs)
 
 
-def _received(reader: FrameReader, data: bytes):
+def _received(reader: FrameReader, data: bytes) -> Iterator[tuple[int, Any]]:
     """As a socket does it: into the room that the reader offers."""
     while data:
         room = reader.room()
@@ -112,7 +117,7 @@ def _received(reader: FrameReader, data: bytes):
         data = data[count:]
 
 
-def test_records_are_a_part_of_the_frame():
+def test_records_are_a_part_of_the_frame() -> None:
     records = b"x" * 200_000
     answer = FetchResponse(
         version=VERSION,
@@ -125,7 +130,9 @@ def test_records_are_a_part_of_the_frame():
 
 
 @given(answers, st.data())
-def test_a_part_of_an_answer_is_an_error_that_the_connection_knows(answer, data):
+def test_a_part_of_an_answer_is_an_error_that_the_connection_knows(
+    answer: FetchResponse, data: st.DataObject
+) -> None:
     whole = encoded(answer, framed=False)
     half = Frame(data.draw(st.integers(4, len(whole) - 1)))
     half[:] = whole[: len(half)]

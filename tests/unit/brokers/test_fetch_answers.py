@@ -11,7 +11,7 @@ from causeway.core.ports import Diverged, Fetched, FetchFrom, Refused
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def part(**fields):
+def part(**fields: object) -> SimpleNamespace:
     """As kafka-python gives a partition of a Fetch answer."""
     return SimpleNamespace(
         **{
@@ -27,29 +27,33 @@ def part(**fields):
     )
 
 
-def test_an_empty_answer_is_an_answer():
+def test_an_empty_answer_is_an_answer() -> None:
     assert _fetched(part()) == Fetched(
         records=memoryview(b""), log_start=3, last_stable=90, high_watermark=95, aborted=()
     )
-    assert _fetched(part(diverging_epoch=None)).last_stable == 90
+    answer = _fetched(part(diverging_epoch=None))
+    assert isinstance(answer, Fetched)
+    assert answer.last_stable == 90
 
 
-def test_a_partitions_error_is_a_value():
+def test_a_partitions_error_is_a_value() -> None:
     assert _fetched(part(error_code=6, records=b"x")) == Refused(Code.NOT_LEADER_OR_FOLLOWER)
 
 
-def test_a_log_that_took_another_turn_is_never_taken_for_an_empty_one():
+def test_a_log_that_took_another_turn_is_never_taken_for_an_empty_one() -> None:
     turned = part(diverging_epoch=SimpleNamespace(epoch=4, end_offset=70))
     assert _fetched(turned) == Diverged(4, 70)
     assert _fetched(part(diverging_epoch=SimpleNamespace(epoch=0, end_offset=0))) == Diverged(0, 0)
 
 
-def test_aborted_transactions_come_by_first_offset_whatever_order_the_broker_chose():
+def test_aborted_transactions_come_by_first_offset_whatever_order_the_broker_chose() -> None:
     told = [SimpleNamespace(first_offset=o, producer_id=p) for o, p in ((50, 1), (10, 2), (30, 1))]
-    assert _fetched(part(aborted_transactions=told)).aborted == ((10, 2), (30, 1), (50, 1))
+    answer = _fetched(part(aborted_transactions=told))
+    assert isinstance(answer, Fetched)
+    assert answer.aborted == ((10, 2), (30, 1), (50, 1))
 
 
-def test_a_fetch_names_topics_by_id_and_what_was_read_last():
+def test_a_fetch_names_topics_by_id_and_what_was_read_last() -> None:
     wanted = {
         A0: FetchFrom(UUID(int=1), 10, 4),
         A1: FetchFrom(UUID(int=1), 11),
@@ -76,12 +80,12 @@ def test_a_fetch_names_topics_by_id_and_what_was_read_last():
     assert len(request.topics) == 2
 
 
-def test_a_request_asks_only_the_partitions_of_its_leader():
+def test_a_request_asks_only_the_partitions_of_its_leader() -> None:
     wanted = {A0: FetchFrom(UUID(int=1), 10), B0: FetchFrom(UUID(int=2), 12)}
     (topic,) = _fetch_request(wanted, [B0], 1, 1, 1).topics
     assert topic.topic_id == UUID(int=2)
 
 
-def test_partitions_are_grouped_by_topic_in_order():
+def test_partitions_are_grouped_by_topic_in_order() -> None:
     assert _by_topic([A1, B0, A0]) == {"a": [A1, A0], "b": [B0]}
     assert _by_topic([]) == {}

@@ -29,7 +29,7 @@ def answer(number: int, host: str) -> bytes:
 
 
 @given(st.lists(st.text("abc.", max_size=30), min_size=1, max_size=4), st.data())
-def test_any_cut_gives_the_same_answers(hosts, data):
+def test_any_cut_gives_the_same_answers(hosts: list[str], data: st.DataObject) -> None:
     stream = b"".join(answer(number, host) for number, host in enumerate(hosts, 1))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(stream) - 1), max_size=12)))
     reader = FrameReader(parser_that_waits_for(len(hosts)))
@@ -39,7 +39,7 @@ def test_any_cut_gives_the_same_answers(hosts, data):
     assert [(number, a.coordinators[0].host) for number, a in found] == list(enumerate(hosts, 1))
 
 
-def test_a_length_that_cannot_be_is_refused_before_anything_is_reserved():
+def test_a_length_that_cannot_be_is_refused_before_anything_is_reserved() -> None:
     reader = FrameReader(parser_that_waits_for(1))
     with pytest.raises(InvalidReceiveError):
         reader.receive((2**31 - 1).to_bytes(4, "big"))

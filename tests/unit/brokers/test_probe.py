@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
+import pytest
 from confluent_kafka import KafkaError
 
-from causeway.brokers.probe import reason_of
+from causeway.brokers import probe as probes
+from causeway.brokers.probe import probe, reason_of
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import AuthenticationFailed, ClusterUnreachable
 
@@ -31,3 +36,46 @@ def test_of_attempts_that_know_as_much_the_last_is_told() -> None:
 
     assert isinstance(reason, ClusterUnreachable)
     assert "closed by peer" in reason.rule
+
+
+def test_a_port_that_speaks_http_is_named_as_one_that_is_not_kafkas() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        threading.Thread(target=_answer_in_http, args=(listener,), daemon=True).start()
+        endpoint = ClusterEndpoint("sf", {"bootstrap.servers": f"127.0.0.1:{port}"})
+        with pytest.raises(ClusterUnreachable) as refused:
+            probe(endpoint, timeout_seconds=2)
+    assert f"127.0.0.1:{port} answers in HTTP: that port isn't Kafka's" in str(refused.value)
+    assert "receive.message" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        "EE certificate key too weak",
+        "CA certificate key too weak",
+        "CA signature digest algorithm too weak",
+    ],
+)
+def test_a_brokers_certificate_that_is_too_weak_has_a_way_out_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, verdict: str
+) -> None:
+    """Another CA would change nothing."""
+    monkeypatch.setattr(probes, "_verdict_on_certificate", lambda *_: verdict)
+    text = "ssl://127.0.0.1:9092/bootstrap: SSL handshake failed: certificate verify failed (after 0ms)"
+    reason = reason_of(HERE, [KafkaError(KafkaError._SSL, text)])
+    assert f"the certificate of 127.0.0.1:9092 doesn't hold: {verdict}" in reason.rule
+    assert "issued again, with RSA of 2048 bits or more" in reason.remedy
+    assert "must hold the CA" not in reason.remedy
+
+
+def _answer_in_http(listener: socket.socket) -> None:
+    while True:
+        try:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(1000)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        except OSError:  # the test is over, or librdkafka has hung up
+            if listener.fileno() < 0:
+                return

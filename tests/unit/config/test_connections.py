@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from causeway.config.connections import FoundConnection, environment_variable, resolve_endpoint
+from causeway.config.connections import FoundConnection, environment_variable, refuse_twin, resolve_endpoint
 from causeway.config.endpoint_rules import PROTECTED_KEYS
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ConfigError
@@ -177,12 +179,12 @@ SERVERS = [
     ("host:-1", "has a port that isn't 1 to 65535"),
     ("host:९०९२", "has a port that isn't 1 to 65535"),
     (":9092", "has an illegal host name"),
-    ("ho st:9092", "has an illegal host name"),
+    ("ho st:9092", "has a server with a blank or a semicolon in it"),
     ("höst:9092", "has an illegal host name"),
     ("-host:9092", "has an illegal host name"),
     ("a:1,,b:2", "has an empty entry"),
     ("a:1,", "has an empty entry"),
-    ("a:1;b:2", "an IPv6 address stands in brackets"),
+    ("a:1;b:2", "has servers that no comma parts"),
     ("PLAINTEXT://a:9092", "must not have a scheme"),
     ("user:hunter2-canary@host:9092", "must not have a user"),
     ("::1:9092", "an IPv6 address stands in brackets"),
@@ -358,12 +360,12 @@ def test_insecure_excuses_nothing_else() -> None:
 
 def test_one_spelling_comes_out_of_many() -> None:
     settings = resolved(
-        {**WITHOUT, "sasl.mechanisms": "PLAIN", "security.protocol": "sasl_ssl", "socket.timeout.ms": 5}
+        {**WITHOUT, "sasl.mechanisms": "PLAIN", "security.protocol": "sasl_ssl", "socket.timeout.ms": 50}
     ).settings
     assert settings["sasl.mechanism"] == "PLAIN"
     assert "sasl.mechanisms" not in settings
     assert settings["security.protocol"] == "SASL_SSL"
-    assert settings["socket.timeout.ms"] == "5"
+    assert settings["socket.timeout.ms"] == "50"
 
 
 def test_a_certificate_in_der_is_told_from_pem(tmp_path: Path) -> None:
@@ -372,3 +374,68 @@ def test_a_certificate_in_der_is_told_from_pem(tmp_path: Path) -> None:
     error = refused({**SASL, "ssl.ca.location": str(der)})
     assert "not PEM (perhaps DER or PKCS#12)" in error.rule
     assert error.value == str(der)
+
+
+@pytest.mark.parametrize("digits", [19, 40, 4_000])
+def test_a_password_of_digits_may_be_long(digits: int) -> None:
+    password = int("7" * digits)
+    assert resolved({**SASL, "sasl.password": password}).settings["sasl.password"] == str(password)
+
+
+def test_a_number_that_python_does_not_write_is_refused() -> None:
+    found = FoundConnection("kafka_sf", "Airflow", "kafka", {**SASL, "sasl.password": 10**5_000})
+    with pytest.raises(ConfigError, match=r"sasl\.password.*put it into quotes"):
+        resolve_endpoint("sf", "kafka_sf", {}, lambda _: found)
+
+
+def test_one_variable_of_two_connections_is_refused() -> None:
+    ids = ("kafka_dc", "KAFKA_DC", "kafka_x")
+    refuse_twin("kafka_dc", ids, {})
+    refuse_twin("kafka_x", ids, {"AIRFLOW_CONN_KAFKA_X": "{}", "AIRFLOW_CONN_KAFKA_DC": "{}"})
+    with pytest.raises(
+        ConfigError, match=r"kafka_dc: AIRFLOW_CONN_KAFKA_DC is set, and stands for KAFKA_DC too"
+    ):
+        refuse_twin("kafka_dc", ids, {"AIRFLOW_CONN_KAFKA_DC": "{}"})
+
+
+def _issued(
+    folder: Path, bits: int, digest: str = "-sha256", by: tuple[Path, Path] | None = None
+) -> tuple[Path, Path]:
+    """A certificate and its key, by OpenSSL's own program: others refuse to sign with SHA-1."""
+    name = f"of{len(list(folder.iterdir()))}"
+    certificate, key, request = (folder / f"{name}.{kind}" for kind in ("pem", "key", "csr"))
+
+    def openssl(*words: str | Path) -> None:
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+    new = ("-newkey", f"rsa:{bits}", "-nodes", "-keyout", key, "-subj", f"/CN={name}")
+    if by is None:
+        openssl("req", "-x509", *new, "-out", certificate)
+        return certificate, key
+    openssl("req", *new, "-out", request)
+    signed = ("-CA", by[0], "-CAkey", by[1], "-CAcreateserial", "-out", certificate)
+    openssl("x509", "-req", digest, "-in", request, *signed)
+    certificate.write_text(certificate.read_text() + by[0].read_text())
+    return certificate, key
+
+
+@pytest.mark.parametrize(
+    ("bits", "of_ca", "digest", "rule"),
+    [
+        (1024, None, "-sha256", "has a key that is too short for OpenSSL (EE_KEY_TOO_SMALL)"),
+        (2048, 1024, "-sha256", "has a CA whose key is too short for OpenSSL (CA_KEY_TOO_SMALL)"),
+        (2048, 2048, "-sha1", "is signed by a CA with a hash that is too weak for OpenSSL (CA_MD_TOO_WEAK)"),
+    ],
+)
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the program openssl isn't here")
+def test_a_certificate_that_is_too_weak_is_not_called_damaged(
+    tmp_path: Path, bits: int, of_ca: int | None, digest: str, rule: str
+) -> None:
+    ca = None if of_ca is None else _issued(tmp_path, of_ca)
+    certificate, key = _issued(tmp_path, bits, digest, ca)
+    error = refused({**SASL, "ssl.certificate.location": str(certificate), "ssl.key.location": str(key)})
+    assert error.what.endswith(": ssl.certificate.location")
+    assert error.value == str(certificate)
+    assert error.rule == rule
+    assert "issued again" in error.remedy
+    assert "2048 bits" in error.remedy

@@ -180,7 +180,16 @@ def test_sizes_have_units_and_a_fetch_is_no_larger_than_a_transaction(
 
 
 @pytest.mark.parametrize(
-    "text", ["@continuous", "@hourly", "*/5 * * * *", "0 9-17/2 1,15 jan-jun mon", "59 23 31 12 7"]
+    "text",
+    [
+        "@continuous",
+        "@hourly",
+        "*/5 * * * *",
+        "0 9-17/2 1,15 jan-jun mon",
+        "59 23 31 12 7",
+        "0 0 31 2 */2",
+        "0 0 31 2 0-6",
+    ],
 )
 def test_schedules_are_presets_or_cron_lines(tmp_path: Path, text: str) -> None:
     assert with_key(tmp_path, f"schedule: '{text}'").schedules["a"].schedule == text
@@ -269,6 +278,22 @@ def test_an_unknown_flow_has_a_nearest_name(tmp_path: Path) -> None:
         deployment.flow("zzz")
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "name"), [("sf", "nyc", "nyc_to_sf"), ("nyc", "sf", "sf_to_nyc")]
+)
+def test_the_name_of_the_wrong_direction_is_answered_with_the_right_one(
+    tmp_path: Path, source: str, target: str, name: str
+) -> None:
+    file = tmp_path / "flows.yaml"
+    file.write_text(
+        "clusters: {sf: {connection: kafka_sf}, nyc: {connection: kafka_nyc}}\n"
+        f"flows: {{{source}_to_{target}: {{source: {source}, target: {target}, topics: [orders]}}}}\n"
+    )
+    right = f"{source}_to_{target}"
+    with pytest.raises(UnknownName, match=rf"did you mean {right}\? it leads from {source} to {target}"):
+        load_flows(file).flow(name)
+
+
 def test_nobody_can_change_a_deployment(tmp_path: Path) -> None:
     deployment = loaded(tmp_path, LEAST)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -295,3 +320,13 @@ print(sorted(name for name in sys.modules if name in heavy))
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_clusters_may_differ_by_capital_letters_only(tmp_path: Path) -> None:
+    """Kafka tells such names apart, and so does Airflow's database."""
+    path = tmp_path / "flows.yaml"
+    path.write_text(
+        "clusters:\n  dc: {connection: kafka_dc}\n  DC: {connection: KAFKA_DC}\n  x: {connection: kafka_x}\n"
+        "flows:\n  a: {source: dc, target: x, topics: [t]}\n  b: {source: DC, target: x, topics: [u]}\n"
+    )
+    assert list(load_flows(path).clusters) == ["dc", "DC", "x"]

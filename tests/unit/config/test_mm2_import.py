@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from causeway.config.deployment import Deployment
 from causeway.config.document import parse_document
 from causeway.config.load import deployment_from
 from causeway.config.mm2_import import Mm2Import, import_mm2
@@ -13,7 +14,8 @@ from causeway.config.mm2_keys import Fate, ruling_of_common_key
 from causeway.config.mm2_yaml import connections_env, flows_yaml
 from causeway.config.properties_file import parse_properties
 from causeway.core.errors import ConfigError
-from causeway.core.flow import Start
+from causeway.core.flow import Flow, Start
+from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming, PrefixNaming
 
 LEAST = """\
@@ -113,7 +115,7 @@ def imported(text: str) -> Mm2Import:
     return import_mm2(parse_properties(text.encode("latin-1"), "mm2.properties"))
 
 
-def flow_of(text: str):
+def flow_of(text: str) -> tuple[Deployment, Flow, FlowGroups]:
     deployment = deployment_from(parse_document(flows_yaml(imported(text)).encode(), "flows.yaml"))
     (name,) = deployment.flows
     return deployment, deployment.flows[name], deployment.groups[name]
@@ -265,7 +267,7 @@ REFUSALS = [
     ("clusters = A, B\nA.bootstrap.servers = a:1\n", "mm2.properties", "how to reach cluster B"),
     (LEAST.replace("true", "false"), "mm2.properties", "no flow is enabled"),
     (LEAST.replace("true", "yes"), "mm2.properties:4: A->us-west.enabled", "must be true or false"),
-    (LEAST + "A->B.topics = x\n", "mm2.properties:5: A->B.topics", "a cluster that `clusters` doesn't"),
+    (LEAST + "A->B.topics = x\n", "mm2.properties:5: ***.topics", "a cluster that `clusters` doesn't"),
     (LEAST + "A->us-west.topcis = x\n", "mm2.properties:5: A->us-west.topcis", "no key of MirrorMaker 2"),
     (LEAST + "tpics = x\n", "mm2.properties:5: tpics", "no key of MirrorMaker 2"),
     (LEAST + "A.topics = x\n", "mm2.properties:5: A.topics", "of flows only"),

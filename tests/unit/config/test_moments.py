@@ -6,6 +6,7 @@ import pytest
 
 from causeway.config.moments import parse_moment_ms
 from causeway.config.refusal import Refusal
+from causeway.config.units import parse_instant_ms
 
 NOW_MS = 1_795_060_800_000  # 2026-11-19T04:00:00Z
 AT_MS = 1_794_974_580_000  # 2026-11-18T04:03:00Z
@@ -23,6 +24,10 @@ def parsed(text: str) -> int:
         ("2026-11-18 04:03:00Z", AT_MS),
         ("  2026-11-18T04:03:00Z ", AT_MS),
         ("2026-11-18T04:03Z", AT_MS),
+        ("2026-11-18T04:03:00 Z", AT_MS),
+        ("2026-11-18 04:03:00 z", AT_MS),
+        ("2026-11-18T05:03:00 +01:00", AT_MS),
+        ("2026-11-18T05:03:00  Europe/Berlin", AT_MS),
         ("2026-11-18T05:03:00+01:00", AT_MS),
         ("2026-11-17T23:03:00-05:00", AT_MS),
         ("2026-11-18T05:03:00 Europe/Berlin", AT_MS),
@@ -91,3 +96,30 @@ def test_where_the_machine_lives_in_utc_there_is_one_reading_and_a_hint() -> Non
         parse_moment_ms("2026-11-18T04:03:00", now_ms=NOW_MS, local_zone="UTC")
     assert "2026-11-18T04:03:00Z if it is UTC" in refused.value.remedy
     assert "zone that it was read in" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("9999-12-31T23:59:59-12:00", "future"),
+        ("9999-12-31T23:59:59 America/New_York", "future"),
+        ("9999-12-31T23:59:59+14:00", "future"),
+        ("0001-01-01T00:00:00 Asia/Tokyo", "1970"),
+        ("2026-11-18T05:03:00 America/Argentina", "the time zone database doesn't know"),
+    ],
+)
+def test_the_ends_of_the_calendar_and_a_folder_of_zones_are_refused(text: str, why: str) -> None:
+    with pytest.raises(Refusal, match=why) as refusal:
+        parsed(text)
+    assert refusal.value.remedy
+
+
+def test_a_region_names_one_of_its_zones() -> None:
+    with pytest.raises(Refusal) as refusal:
+        parsed("2026-11-18T05:03:00 America/Argentina")
+    assert "America/Argentina/Buenos_Aires" in refusal.value.remedy
+
+
+def test_a_start_after_the_year_9999_is_refused() -> None:
+    with pytest.raises(Refusal, match="future"):
+        parse_instant_ms("9999-12-31T23:59:59-14:00")

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from causeway.core.acl_ledger import Ledger, entered, taken_out
+from causeway.core.acl_ledger import Ledger, acl_gone_record, acl_record, entered, taken_out
 from causeway.core.acls import Acl
-from causeway.core.errors import ProtocolFault
 from causeway.core.flow_log import LogRecord
-from causeway.core.flow_state import FlowState, acl_gone_record, acl_record, fold
+from causeway.core.flow_state import FlowState, fold
 from tests.unit.core.test_acls import acl
 
 ONE, TWO, WIDE = acl("sf.orders"), acl("sf.orders", who="bob"), acl("sf.", pattern="prefixed")
@@ -76,10 +75,10 @@ def test_each_acl_has_a_key_of_its_own() -> None:
         b'{"v": 1}',
     ],
 )
-def test_other_records_are_refused(value: bytes) -> None:
+def test_other_records_are_odd(value: bytes) -> None:
     for kind in (b"acl", b"acl_gone"):
-        with pytest.raises(ProtocolFault, match=r"value of record 7 in the flows topic"):
-            fold({}, LogRecord(7, 0, b"1/" + kind + b"/a/x", value))
+        state = fold({}, LogRecord(7, 0, b"1/" + kind + b"/a/x", value))["a"]
+        assert (list(state.odd), state.acls) == ([7], {})
 
 
 def test_thousands_that_were_removed_cost_a_reader_no_more_than_thousands_that_stand() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
 
 from causeway.core.acls import Acl, AclPlan, plan_acls
-from causeway.core.naming import IdentityNaming, NamingRule, RuleNaming
+from causeway.core.flow import Flow
+from causeway.core.naming import IdentityNaming, NamingPolicy, NamingRule, RuleNaming
 from tests.unit.core.test_flow_names import FLOW
 
 MIRRORS = {"orders": "sf.orders", "orders-eu": "sf.orders-eu", "trades": "sf.trades"}
@@ -29,8 +30,8 @@ def plan(
     source: Collection[Acl],
     target: Collection[Acl] = (),
     created: Collection[Acl] = (),
-    flow=FLOW,
-    mirrors=MIRRORS,
+    flow: Flow = FLOW,
+    mirrors: Mapping[str, str] = MIRRORS,
 ) -> AclPlan:
     return plan_acls(flow, mirrors, source, target, created, mirrored_by="User:causeway")
 
@@ -104,7 +105,7 @@ def test_prefixed_patterns_stay_patterns_behind_the_mirrors_prefix() -> None:
 
 
 @pytest.mark.parametrize("naming", [IdentityNaming("sf"), RuleNaming((NamingRule(".*", "$0"),), "sf")])
-def test_where_names_have_no_prefix_patterns_are_written_topic_by_topic(naming) -> None:
+def test_where_names_have_no_prefix_patterns_are_written_topic_by_topic(naming: NamingPolicy) -> None:
     """Another topic of the target may begin alike, and its readers aren't the source's to choose."""
     flow = replace(FLOW, naming=naming)
     got = plan([acl("orders", pattern="prefixed")], flow=flow, mirrors=PLAIN)
@@ -250,6 +251,22 @@ def test_a_pattern_over_more_than_the_one_that_is_held_back_goes_with_the_source
     mine = acl("sf.orders", pattern="prefixed")
     got = plan_acls(FLOW, MIRRORS, [], [mine], [mine], mirrored_by="User:causeway", held_back={"orders": "."})
     assert got.to_remove == (mine,)
+
+
+@pytest.mark.parametrize("permission", ["Allow", "Deny"])
+def test_a_pattern_that_the_source_has_stays_for_what_is_held_back(permission: str) -> None:
+    """A denial that goes would let somebody read the mirror, though the source denies it still."""
+    mine = acl("sf.orders-e", permission=permission, pattern="prefixed")
+    got = plan_acls(
+        FLOW,
+        MIRRORS,
+        [acl("orders-e", permission=permission, pattern="prefixed")],
+        [mine],
+        [mine],
+        mirrored_by="User:causeway",
+        held_back={"orders-eu": "it was made anew"},
+    )
+    assert (got.to_create, got.to_remove, got.to_forget) == ((), (), ())
 
 
 def test_a_pattern_is_written_for_the_mirrors_that_are_not_held_back() -> None:

@@ -22,17 +22,17 @@ RECORD = bytes.fromhex("16 00 00 00 02 6b 02 76 02 02 68 01".replace(" ", ""))
 
 
 def v2(
-    records=RECORD,
+    records: bytes = RECORD,
     *,
-    base=500,
-    epoch=7,
-    attributes=0,
-    last_delta=0,
-    base_timestamp=1_000,
-    max_timestamp=1_000,
-    producer=(-1, -1, -1),
-    count=1,
-):
+    base: int = 500,
+    epoch: int = 7,
+    attributes: int = 0,
+    last_delta: int = 0,
+    base_timestamp: int = 1_000,
+    max_timestamp: int = 1_000,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    count: int = 1,
+) -> bytes:
     checked = struct.pack(
         ">hiqqqhii", attributes, last_delta, base_timestamp, max_timestamp, *producer, count
     )
@@ -40,18 +40,18 @@ def v2(
     return struct.pack(">qiibI", base, len(checked) + 9, epoch, 2, google_crc32c.value(checked)) + checked
 
 
-def marker(kind, *, key=None, attributes=0x30):
+def marker(kind: int, *, key: bytes | None = None, attributes: int = 0x30) -> memoryview:
     key = struct.pack(">hh", 0, kind) if key is None else key
     body = bytes([0, 0, 0, 2 * len(key)]) + key + bytes.fromhex("0c 0000 00000003 00".replace(" ", ""))
     return memoryview(v2(bytes([2 * len(body)]) + body, attributes=attributes))
 
 
-def only(buffer):
+def only(buffer: bytes) -> tuple[BatchHead, memoryview]:
     ((head, batch),) = split_batches(buffer)
     return head, batch
 
 
-def test_every_field_of_a_head_is_read_from_its_place():
+def test_every_field_of_a_head_is_read_from_its_place() -> None:
     data = v2(
         attributes=0x1B, last_delta=4, base_timestamp=11, max_timestamp=22, producer=(33, 44, 55), count=3
     )
@@ -66,7 +66,7 @@ def test_every_field_of_a_head_is_read_from_its_place():
     assert batch == data
 
 
-def test_the_hand_made_batch_is_one_that_kafka_python_reads():
+def test_the_hand_made_batch_is_one_that_kafka_python_reads() -> None:
     theirs = MemoryRecords(v2()).next_batch()
     assert theirs.validate_crc()
     (record,) = theirs
@@ -74,7 +74,7 @@ def test_the_hand_made_batch_is_one_that_kafka_python_reads():
     assert record.headers == [("h", None)]
 
 
-def test_a_fetch_buffer_is_cut_into_whole_batches_and_the_rest_is_left_out():
+def test_a_fetch_buffer_is_cut_into_whole_batches_and_the_rest_is_left_out() -> None:
     first, second = v2(), v2(base=501, attributes=0x10)
     for cut in range(len(second)):
         heads = [head.base_offset for head, _ in split_batches(first + second[:cut])]
@@ -83,7 +83,7 @@ def test_a_fetch_buffer_is_cut_into_whole_batches_and_the_rest_is_left_out():
     assert list(split_batches(b"")) == []
 
 
-def test_batches_in_front_of_a_corrupt_one_are_given_out_first():
+def test_batches_in_front_of_a_corrupt_one_are_given_out_first() -> None:
     batches = split_batches(v2() + struct.pack(">qi", 501, -5) + bytes([0, 0, 0, 0, 2]) * 20)
     assert next(batches)[0].base_offset == 500
     with pytest.raises(CorruptBatch, match="501: a size of 7 bytes can't be"):
@@ -106,12 +106,12 @@ def test_batches_in_front_of_a_corrupt_one_are_given_out_first():
         (v2(attributes=5), "magic 2 has no codec number 5"),
     ],
 )
-def test_what_cannot_be_a_batch_is_named(broken, reason):
+def test_what_cannot_be_a_batch_is_named(broken: bytes, reason: str) -> None:
     with pytest.raises(CorruptBatch, match=reason):
         list(split_batches(broken))
 
 
-def test_old_messages_have_heads_too():
+def test_old_messages_have_heads_too() -> None:
     plain = struct.pack(">qiIbbqii", 3, 24, 0, 1, 0x08, 1234, -1, 2) + b"ab"
     oldest = struct.pack(">qiIbbii", 4, 15, 0, 0, 0x09, -1, 1) + b"a"
     (one, _), (zero, _) = split_batches(plain + oldest)
@@ -127,7 +127,7 @@ def told_in(data: bytes | bytearray) -> int:
     return int(crc)
 
 
-def test_a_changed_byte_behind_the_checksum_is_noticed():
+def test_a_changed_byte_behind_the_checksum_is_noticed() -> None:
     data = v2()
     check_crc(memoryview(data), parse_head(memoryview(data)))
     for position in range(17, len(data)):
@@ -137,7 +137,7 @@ def test_a_changed_byte_behind_the_checksum_is_noticed():
             check_crc(memoryview(changed), parse_head(memoryview(data))._replace(crc=told_in(changed)))
 
 
-def test_rebasing_changes_the_address_and_nothing_else():
+def test_rebasing_changes_the_address_and_nothing_else() -> None:
     data = v2(attributes=0x0C | 0x40, last_delta=9, base_timestamp=5, max_timestamp=99, producer=(9, 9, 9))
     ours = rebase(memoryview(data), producer_id=2**40, producer_epoch=3, base_sequence=1234)
     assert isinstance(ours, bytearray)
@@ -150,12 +150,12 @@ def test_rebasing_changes_the_address_and_nothing_else():
     assert data == v2(attributes=0x4C, last_delta=9, base_timestamp=5, max_timestamp=99, producer=(9, 9, 9))
 
 
-def test_a_control_batch_is_never_turned_into_data():
+def test_a_control_batch_is_never_turned_into_data() -> None:
     with pytest.raises(ProtocolFault, match="control batch = 500"):
         rebase(marker(1), producer_id=1, producer_epoch=1, base_sequence=0)
 
 
-def test_a_marker_says_how_its_transaction_ended():
+def test_a_marker_says_how_its_transaction_ended() -> None:
     assert is_control_marker(marker(1)) == "commit"
     assert is_control_marker(marker(0)) == "abort"
 
@@ -170,12 +170,12 @@ def test_a_marker_says_how_its_transaction_ended():
         (memoryview(v2(b"\x80" * 30, attributes=0x30)), "longer than 5 bytes"),
     ],
 )
-def test_a_control_batch_that_is_no_marker_is_corrupt(batch, reason):
+def test_a_control_batch_that_is_no_marker_is_corrupt(batch: memoryview, reason: str) -> None:
     with pytest.raises(CorruptBatch, match=reason):
         is_control_marker(batch)
 
 
-def test_corruption_travels_between_processes_with_its_facts():
+def test_corruption_travels_between_processes_with_its_facts() -> None:
     fault = pickle.loads(pickle.dumps(CorruptBatch(77, "a reason")))
     assert (fault.base_offset, fault.reason) == (77, "a reason")
     assert str(fault).startswith("record batch at offset = 77: a reason; ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -245,7 +246,7 @@ def test_good_settings_of_three_brokers_pass() -> None:
     ],
 )
 def test_each_broker_setting_by_itself(changed: dict[str, str], line: str) -> None:
-    found = judge_brokers(FLOW, nyc(**changed), {})
+    found = judge_brokers(FLOW, nyc(3, None, **changed), {})
     (bad,) = [each for each in found if each.result is not Result.PASSED]
     assert f"{bad.result} {bad.finding}".startswith(line)
 
@@ -275,7 +276,7 @@ def test_what_a_topic_has_counts_more_than_what_it_would_be_made_with() -> None:
     ],
 )
 def test_mirrors_that_get_their_sources_factor_need_as_many_brokers(
-    factor: object, replicas: dict[str, int], said: str | None
+    factor: int | Literal["source"] | None, replicas: dict[str, int], said: str | None
 ) -> None:
     found = judge_source_factors(replace(FLOW, replication_factor=factor), nyc(), replicas)
     assert len(found) == (said is not None)

@@ -10,6 +10,7 @@ from causeway.core.diagnosis.groups import GroupFacts, judge_groups
 from causeway.core.group_filter import FlowGroups
 from causeway.core.naming import IdentityNaming
 from causeway.core.rights import Operation, Side
+from causeway.core.unprotected import Unprotected
 from tests.mirroring import make_flow
 
 FLOW = make_flow("sf_to_nyc", "orders", naming=IdentityNaming())
@@ -37,6 +38,18 @@ def test_a_source_that_shows_no_group_is_worth_a_look_where_rights_can_hide_them
     assert judged(none)[0].result is Result.WARN
     assert "--operation Describe --group '*'" in judged(none)[0].remedy
     assert judged(none, has_authorizer=False)[0].result is Result.PASSED
+
+
+def test_groups_that_came_home_and_are_not_protected_fail_with_the_way_out() -> None:
+    found = [
+        each
+        for each in judged(replace(WELL, unprotected=Unprotected(waiting=("a", "b"), own=("c",))))
+        if each.result is Result.FAILED
+    ]
+    assert [(each.where, each.exit_code) for each in found] == [("nyc", 5), ("nyc", 5)]
+    assert found[0].finding.startswith("not protected: 2 groups (a, b): on the target each still holds")
+    assert found[0].remedy == "`causeway groups sf_to_nyc --sync` protects them"
+    assert found[1].finding.startswith("not protected: 1 group (c): each reads on the target, or has")
 
 
 def test_a_group_that_is_named_and_hidden_fails() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from causeway.core.errors import ProtocolFault
-from causeway.core.failover.drill import DrillRun, clone_of, clones_of
+from causeway.core.failover.drill import LONGEST_MS, DrillRun, at_work, clone_of, clones_of, without_result
 from causeway.core.failover.journal import Journal, drill_record, fold
 from causeway.core.group_filter import FlowGroups
 from causeway.entrypoints.drill_plot import plot
@@ -44,6 +44,20 @@ def test_a_drill_that_was_kept_before_probes_were_counted_reads_as_it_was() -> N
     old = value.replace(b'"probed":3,', b"").replace(b'"probed": 3, ', b"")
     assert old != value
     assert fold(Journal(), 0, key, old).drills["r1"] == RUN
+
+
+def test_a_drill_is_at_work_from_its_beginning_to_its_end_and_not_for_ever() -> None:
+    begun = without_result("f", "r2", by="amy", at_ms=1_000, state="begun")
+    journal = fold(Journal(), 0, *drill_record(RUN))
+    journal = fold(journal, 1, *drill_record(begun))
+    assert at_work(journal.drills.values(), "f", 2_000) == [begun]
+    assert at_work(journal.drills.values(), "other", 2_000) == []
+    assert at_work(journal.drills.values(), "f", 1_000 + LONGEST_MS) == []
+    for ended in (replace(RUN, run="r2"), replace(begun, state="over")):
+        assert at_work(fold(journal, 2, *drill_record(ended)).drills.values(), "f", 2_000) == []
+    key, value = drill_record(begun)
+    with pytest.raises(ProtocolFault):
+        fold(journal, 3, key, value.replace(b'"begun"', b'"elsewhere"'))
 
 
 @pytest.mark.parametrize(

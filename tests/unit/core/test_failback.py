@@ -20,6 +20,7 @@ from causeway.core.failback.plan import (
 from causeway.core.failover.figure import exact
 from causeway.core.failover.journal import Journal, failback_record, fold
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.naming import is_export
 from causeway.core.offset_map import Run
 from causeway.core.translation import PartitionMap
 
@@ -110,6 +111,7 @@ def test_exports_have_legal_names(topic: str) -> None:
     name = export_topic(topic, 1_763_438_580_000)
     assert name.endswith(".diverged.20251118T040300Z")
     assert len(name) <= 249
+    assert is_export(name)
 
 
 def test_the_journal_keeps_a_failbacks_newest_step() -> None:

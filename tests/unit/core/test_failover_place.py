@@ -15,12 +15,13 @@ from causeway.core.failover.place import (
     decide_place,
     first_possible,
     recorded_times,
+    shown,
 )
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.offset_map import Run
 
 MOMENT = 1_000_000
-SILENT = Answer(why_not="the source can't be asked: it is gone")
+SILENT = Answer(why_not="the source can't be asked", detail="it is gone")
 
 
 def run(first: int, count: int, times: tuple[int, int]) -> Run:
@@ -183,8 +184,9 @@ def test_records_without_any_time_have_no_place() -> None:
 def test_without_any_answer_the_reasons_of_both_are_told() -> None:
     found = decided(Answer(why_not="index: refused"), SILENT, RecordedTimes())
     assert found.at is None
-    assert "index: refused" in found.why_not
-    assert "it is gone" in found.why_not
+    assert found.why_not == "index: refused; the source can't be asked"
+    assert found.detail == "it is gone"
+    assert shown(found.source) == "the source can't be asked: it is gone"
 
 
 def test_times_that_the_map_recorded() -> None:

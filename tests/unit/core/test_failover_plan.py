@@ -13,11 +13,9 @@ from causeway.core.failover.place import Place, Reason
 from causeway.core.failover.plan import (
     FailoverPlan,
     GroupFacts,
-    LastKnown,
-    Mirrored,
-    mirrored_between,
     plan_failover,
 )
+from causeway.core.failover.pricing import LastKnown, Mirrored, mirrored_between, price_left
 from causeway.core.failover.wish import Active, Mode, Wish, parse_wish
 from causeway.core.group_sync import Committed
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
@@ -125,7 +123,7 @@ def test_a_place_that_is_a_lower_bound_makes_a_price_that_says_so() -> None:
     said = known(45, is_bound=True)
     (latest,) = planned(LATEST, group(known={P0: said})).moves
     assert latest.reasons == ("its place is a lower bound, by MirrorMaker 2's offset syncs",)
-    assert (str(latest.rereads), str(latest.skips)) == ("at least 0", "0")
+    assert (str(latest.rereads), str(latest.skips)) == ("unknown", "0")
     (move, _) = planned(MOMENT, group(known={P0: said}), p0=at(60), p1=at(0)).moves
     assert move.skips.bound is Bound.UNKNOWN
 
@@ -140,9 +138,54 @@ def test_a_place_that_is_a_lower_bound_makes_a_price_that_says_so() -> None:
     ],
 )
 def test_latest_leaves_alone_what_it_has_no_place_for(facts: dict[str, object], why: str) -> None:
-    plan = planned(LATEST, group(**facts))
+    plan = planned(LATEST, group("billing", **facts))
     assert plan.moves == ()
     assert why in plan.left_alone[0].why
+
+
+def test_what_stays_where_it_is_has_a_price() -> None:
+    behind = group("behind", here={P0: Committed(20)}, known={P0: known(45)}, own=frozenset({P0}))
+    ahead = group("ahead", here={P0: Committed(45)}, known={P0: known(20)}, own=frozenset({P0}))
+    level = group("level", here={P0: Committed(45)}, known={P0: known(45)}, own=frozenset({P0}))
+    busy = group("busy", is_active=True, here={P0: Committed(20), P1: Committed(45)}, known={P0: known(45)})
+    plan = planned(replace(LATEST, active=Active.LEAVE), behind, ahead, level, busy)
+    prices = {left.group: left.price for left in plan.left_alone}
+    assert [(name, str(p.rereads), str(p.skips), str(p.seconds)) for name, p in prices.items() if p] == [
+        ("ahead", "0", "23", "0"),
+        ("behind", "23", "0", "0"),
+        ("busy", "at least 23", "unknown", "unknown"),
+        ("level", "0", "0", "0"),
+    ]
+    assert str(prices["behind"]) == "left there, it reads again 23 and skips 0 records"
+    assert str(prices["level"]) == "it stands there where it stood on the source"
+    assert plan.hash == replace(plan, left_alone=tuple(replace(x, price=None) for x in plan.left_alone)).hash
+
+
+def test_the_time_between_is_that_of_the_runs_and_never_less() -> None:
+    runs = [
+        replace(run, first_timestamp_ms=n * 1_000, last_timestamp_ms=n * 1_000 + 900)
+        for n, run in enumerate(RUNS)
+    ]
+    found = price_left(20, known(45), replace(mirrored(), runs=runs))
+    assert (found.seconds.bound, found.seconds.number) == (Bound.AT_MOST, 3), "2.0 to 4.9 s"
+    assert "(seconds between: at most 3)" in str(found)
+    runs[3] = replace(runs[3], last_timestamp_ms=-1)
+    assert price_left(20, known(45), replace(mirrored(), runs=runs)).seconds.bound is Bound.UNKNOWN
+
+
+def test_other_words_for_the_same_trouble_are_the_same_plan_and_another_trouble_is_another() -> None:
+    """A client words a time-out as it likes; behind the fence nothing has moved for all that."""
+
+    def left(why: str, detail: str) -> FailoverPlan:
+        nowhere = Place(at=None, why_not=why, detail=detail)
+        return planned(MOMENT, group(known={P0: known(45)}), p0=nowhere, p1=at(0))
+
+    plans = [left("the source can't be asked", f"KafkaTimeoutError: {n} ms") for n in (4_000, 4_017)]
+    assert plans[0].hash == plans[1].hash
+    assert "can't be asked: KafkaTimeoutError: 4017 ms" in str(plans[1].left_alone[0])
+    assert plans[0].hash != left("the target's index: LEADER_NOT_AVAILABLE", "").hash
+    alone = replace(plans[0], left_alone=())
+    assert plans[0].hash != alone.hash
 
 
 def test_active_groups_are_refused_and_named_or_left() -> None:

@@ -11,9 +11,18 @@ from uuid import UUID
 from causeway.core.group_filter import FlowGroups
 from causeway.core.group_report import GroupsReport, report_lines
 from causeway.core.group_sync import Committed, Outcome, Verdict
-from causeway.core.group_task import GroupTask, GroupTaskResult, cut_task, together, told
+from causeway.core.group_task import (
+    GroupTask,
+    GroupTaskResult,
+    cut_task,
+    due,
+    last_synced,
+    together,
+    told,
+)
 from causeway.core.identity import Pair, TopicPartition
 from causeway.core.topic_filter import TopicFilter
+from causeway.core.unprotected import Unprotected
 
 IDS = (UUID(int=1), UUID(int=2))
 
@@ -46,6 +55,21 @@ def report(*verdicts: Verdict, refused: dict[str, str] | None = None, idle: str 
     )
 
 
+def test_who_came_home_and_waits_for_a_sync_is_named_until_one_has_been() -> None:
+    home = replace(verdict("a", 0, Outcome.SYNCED), stands_as_it_left=True)
+    own = verdict("b", 0, Outcome.MOVED_ON)
+    looked = replace(report(home, own), wrote=False)
+    assert looked.unprotected == Unprotected(waiting=("a",), own=("b",))
+    lines = [line for line in report_lines(looked) if line.startswith("NOT PROTECTED")]
+    assert [line.split(":")[0] for line in lines] == [
+        "NOT PROTECTED 1 group (a)",
+        "NOT PROTECTED 1 group (b)",
+    ]
+    assert report(home, own).unprotected == Unprotected(own=("b",))
+    refused = replace(home, outcome=Outcome.REFUSED, commit=None)
+    assert report(refused).unprotected == Unprotected(waiting=("a",))
+
+
 def test_each_group_and_partition_has_its_reason() -> None:
     found = report(
         verdict("a", 0, Outcome.SYNCED),
@@ -73,6 +97,25 @@ def test_each_group_and_partition_has_its_reason() -> None:
     assert "a: 1 older than the map, 1 synced (as orders-1: the map begins with 20)" in lines
     assert "c: 1 refused: no right to Describe" in lines
     assert not any(line.startswith("idle:") for line in lines), "nothing has to be done about it"
+
+
+def test_what_was_only_looked_at_is_not_synced() -> None:
+    verdicts = [verdict("a", 0, Outcome.SYNCED), verdict("b", 0, Outcome.AHEAD)]
+    there = replace(verdict("a", 1, Outcome.SYNCED), commit=None, synced_ms=1_790_000_000_000)
+    counts, rows = told([*verdicts, there], 100)
+    result = GroupTaskResult(
+        counts=counts, rows=rows, due=due([*verdicts, there]), synced_ms=last_synced([*verdicts, there])
+    )
+    looked = replace(report(), wrote=False, groups=("a", "b"), result=result)
+    assert looked.in_words("a") == {"synced": 1, "would be synced": 1}
+    assert looked.in_words("b") == {"ahead of the mirror": 1}
+    assert looked.as_dict()["outcomes"] == {"ahead of the mirror": 1, "synced": 2}, "as machines know them"
+    assert looked.as_dict()["would_commit"] == 1
+    assert (looked.last_synced("a"), looked.last_synced("b")) == ("2026-09-21T14:13:20Z", None)
+    lines = list(report_lines(looked, names_excluded=False))
+    assert "looked only: nothing was written, 1 offset would be committed" in lines[0]
+    assert lines[1:] == ["1 ahead of the mirror", "1 synced", "1 would be synced"]
+    assert replace(looked, wrote=True).in_words("a") == {"synced": 2}
 
 
 def test_an_excluded_group_is_named_with_what_excludes_it() -> None:
@@ -146,10 +189,19 @@ def test_shares_hold_every_partition_once_and_travel() -> None:
 
 
 def test_results_add_up() -> None:
-    first = GroupTaskResult(counts={"a": Counter({Outcome.SYNCED: 2})}, checkpoints=2, commits=1)
+    first = GroupTaskResult(
+        counts={"a": Counter({Outcome.SYNCED: 2})},
+        due={"a": Counter({Outcome.SYNCED: 1})},
+        synced_ms={"a": 5, "b": 9},
+        checkpoints=2,
+        commits=1,
+    )
     second = GroupTaskResult(
         counts={"a": Counter({Outcome.SYNCED: 1, Outcome.ACTIVE: 1})}, refused={"b": "why"}, offset_syncs=3
     )
     both = together([first, second])
     assert both.counts == {"a": Counter({Outcome.SYNCED: 3, Outcome.ACTIVE: 1})}
     assert (both.checkpoints, both.commits, both.offset_syncs, both.refused) == (2, 1, 3, {"b": "why"})
+    more = GroupTaskResult(due={"a": Counter({Outcome.SYNCED: 2})}, synced_ms={"a": 7})
+    summed = together([first, more])
+    assert (summed.due, summed.synced_ms) == ({"a": Counter({Outcome.SYNCED: 3})}, {"a": 7, "b": 9})

@@ -106,6 +106,43 @@ def test_what_says_the_same_as_the_last_checkpoint_is_a_mirrors_word() -> None:
     assert (back.outcome, back.commit) == (Outcome.WENT_BACK, None)
 
 
+@pytest.mark.parametrize("offset", [20, 50, 5_000])
+@pytest.mark.parametrize("metadata", ["", "mine", failover_mark("run")])
+def test_what_it_held_when_it_went_home_is_replaced_and_nothing_else(offset: int, metadata: str) -> None:
+    left = Committed(offset, metadata)
+    verdict = judged(there=left, left=left)
+    assert (verdict.outcome, committed(verdict), verdict.stands_as_it_left) == (Outcome.SYNCED, 50, True)
+    for since in (replace(left, offset=offset + 1), replace(left, metadata="since")):
+        own = judged(there=since, left=left)
+        assert (own.outcome, own.commit, own.stands_as_it_left) == (Outcome.MOVED_ON, None, False)
+    active = judged(there=left, left=left, is_active=True)
+    assert (active.outcome, active.commit) == (Outcome.ACTIVE, None)
+
+
+@pytest.mark.parametrize("offset", [51, 99, 101])
+@pytest.mark.parametrize("metadata", ["", "mine", failover_mark("run")])
+def test_what_it_held_when_it_went_home_is_never_moved_back(offset: int, metadata: str) -> None:
+    """A rollback of the homecoming may have put back the source's offsets already."""
+    left = Committed(offset, metadata)
+    for rules in (RULES, replace(RULES, follows_rewinds=True)):
+        for translation in (PLACE.translation, BOUND):
+            verdict = judged(rules, there=left, left=left, translation=translation)
+            assert (verdict.outcome, verdict.commit) == (Outcome.WENT_BACK, None)
+            assert f"offset {offset} there" in verdict.why
+
+
+@pytest.mark.parametrize("offset", [20, 50, 99, 5_000])
+def test_whose_homecoming_may_have_been_rolled_back_is_left_alone_and_that_is_said(offset: int) -> None:
+    left = Committed(offset, failover_mark("run"))
+    verdict = judged(there=left, left=left, left_unsure="nobody may read it")
+    assert (verdict.outcome, verdict.commit) == (Outcome.REFUSED, None)
+    assert "nobody may read it" in verdict.why
+    synced = judged(there=ours(40), left=ours(40), left_unsure="nobody may read it")
+    assert (synced.outcome, committed(synced)) == (Outcome.SYNCED, 50), (
+        "what a sync wrote is a sync's to move"
+    )
+
+
 def test_what_a_failover_has_placed_is_no_mirrors_word() -> None:
     """Even where it says what the last checkpoint said, as `--at latest` does."""
     there = Committed(40, failover_mark("run"))

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from causeway.core.errors import ProtocolFault
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import (
     MOST_POINTS,
     Inherited,
@@ -23,20 +23,22 @@ TP = TopicPartition("A.t", 3)
 
 
 def sync(source: int, target: int) -> OffsetSync:
-    return OffsetSync(source=TopicPartition("t", 3), source_offset=source, target_offset=target)
+    return OffsetSync(
+        source=TopicPartition("t", 3), source_offset=SourceOffset(source), target_offset=TargetOffset(target)
+    )
 
 
 def kept(*points: tuple[int, int], source_next: int = 100, target_next: int = 200) -> Inherited:
     return Inherited(
         source_topic_id=UUID(int=1),
         target_topic_id=UUID(int=2),
-        source_next=source_next,
-        target_next=target_next,
+        source_next=SourceOffset(source_next),
+        target_next=TargetOffset(target_next),
         points=points,
     )
 
 
-def test_translation_is_mirror_makers_own():
+def test_translation_is_mirror_makers_own() -> None:
     """Equal: the sync's own; greater: one behind it; older than all: nothing."""
     inherited = kept((10, 20), (50, 70))
     at = [
@@ -52,17 +54,17 @@ def test_translation_is_mirror_makers_own():
     assert not isinstance(LowerBound(1), int)
 
 
-def test_of_a_place_that_was_copied_twice_the_later_copy_counts():
+def test_of_a_place_that_was_copied_twice_the_later_copy_counts() -> None:
     syncs = [sync(10, 10), sync(50, 50), sync(90, 90), sync(40, 95), sync(60, 120)]
     assert points_of(syncs, sync(99, 160)) == ((10, 10), (40, 95), (60, 120), (99, 160))
 
 
-def test_repeats_that_did_not_come_as_far_again_tell_nothing():
+def test_repeats_that_did_not_come_as_far_again_tell_nothing() -> None:
     syncs = [sync(10, 10), sync(50, 50), sync(40, 95), sync(60, 120)]
     assert points_of(syncs, sync(94, 94)) == ((10, 10), (50, 50), (94, 94))
 
 
-def test_no_more_is_kept_than_is_good_and_the_newest_always():
+def test_no_more_is_kept_than_is_good_and_the_newest_always() -> None:
     syncs = [sync(n * 10, n * 11) for n in range(10_000)]
     points = points_of(syncs, syncs[-1])
     assert len(points) <= MOST_POINTS
@@ -70,11 +72,13 @@ def test_no_more_is_kept_than_is_good_and_the_newest_always():
     assert points == tuple(sorted(points))
 
 
-def test_nothing_is_skipped_whatever_lives_it_had():
+def test_nothing_is_skipped_whatever_lives_it_had() -> None:
     """From the translated place on, all records from the offset on are there."""
     dice = random.Random(7)
     for _ in range(200):
-        target, syncs, committed, reached = [], [], 0, 0
+        target: list[int] = []
+        syncs: list[OffsetSync] = []
+        committed = reached = 0
         for _life in range(dice.randrange(1, 5)):
             end = committed + dice.randrange(0, 40)
             for n in range(committed, end):
@@ -95,7 +99,7 @@ def test_nothing_is_skipped_whatever_lives_it_had():
             assert found is None or found.at <= max(target[:t], default=-1) + 1, "nothing unread is skipped"
 
 
-def test_it_is_kept_and_read_again():
+def test_it_is_kept_and_read_again() -> None:
     inherited = kept((10, 20), (50, 70))
     key, value = inherited_record(TP, inherited)
     assert parse_inherited(key, value) == (TP, inherited)
@@ -112,6 +116,6 @@ def test_it_is_kept_and_read_again():
         (None, b"{}"),
     ],
 )
-def test_what_is_not_known_is_refused(key, value):
+def test_what_is_not_known_is_refused(key: bytes | None, value: bytes) -> None:
     with pytest.raises(ProtocolFault):
         parse_inherited(key, value)

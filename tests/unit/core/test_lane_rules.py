@@ -3,7 +3,7 @@ from uuid import UUID
 
 import pytest
 
-from causeway.core.identity import Pair, TopicPartition
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_rules import (
     Fresh,
@@ -13,16 +13,15 @@ from causeway.core.lane_rules import (
     judge_position,
     judge_source_lineage,
     kept_to,
-    last_run,
     not_authorized,
     open_data_was_committed,
     position_lost,
-    position_of,
     refusal_of_rights,
     source_cut,
     source_next_at,
     target_recreated,
     target_tail_is_lost,
+    transaction_up_to,
 )
 from causeway.core.lane_task import Assignment, Parked, ParkReason
 from causeway.core.offset_map import Run
@@ -30,6 +29,8 @@ from causeway.core.ports import Diverged, EpochEnd, Refused
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.remedies import adopt_remedy
 from causeway.core.rights import Operation
+from causeway.core.standing import last_run, position_of
+from causeway.core.start_ledger import StartAt
 
 SOURCE_ID, TARGET_ID, OTHER_ID = UUID(int=1), UUID(int=2), UUID(int=3)
 ADOPT = "`causeway adopt f orders 3 OFFSET`"
@@ -42,32 +43,38 @@ ASSIGNMENT = Assignment(
         source_topic_id=SOURCE_ID,
         target_topic_id=TARGET_ID,
     ),
-    end=500,
-    start=None,
+    end=SourceOffset(500),
+    start=StartAt(offset=SourceOffset(0), epoch=-1, generation=0),
     known=False,
 )
 POSITION = Position(
-    source_next=107,
-    target_next=45,
+    source_next=SourceOffset(107),
+    target_next=TargetOffset(45),
     source_topic_id=SOURCE_ID,
     target_topic_id=TARGET_ID,
     source_epoch=3,
     target_epoch=4,
-    generation=5,
+    generation=Generation(5),
     producer_id=6,
     time_ms=7,
 )
 
 
-def stretch(source_first, target_first, *segments, source_id=SOURCE_ID, target_id=TARGET_ID):
+def stretch(
+    source_first: int,
+    target_first: int,
+    *segments: tuple[int, int],
+    source_id: UUID = SOURCE_ID,
+    target_id: UUID = TARGET_ID,
+) -> Run:
     return Run(
         target=ASSIGNMENT.pair.target,
-        source_first=source_first,
-        target_first=target_first,
+        source_first=SourceOffset(source_first),
+        target_first=TargetOffset(target_first),
         segments=segments,
         first_timestamp_ms=0,
         last_timestamp_ms=0,
-        generation=1,
+        generation=Generation(1),
         source_topic_id=source_id,
         target_topic_id=target_id,
     )
@@ -76,58 +83,64 @@ def stretch(source_first, target_first, *segments, source_id=SOURCE_ID, target_i
 # Is what was committed ours?
 
 
-def test_a_position_for_these_two_topics_is_a_position():
+def test_a_position_for_these_two_topics_is_a_position() -> None:
     assert judge_position("f", ASSIGNMENT, POSITION) is POSITION
 
 
-def test_a_foreign_offset_parks():
+def test_a_foreign_offset_parks() -> None:
     parked = judge_position("f", ASSIGNMENT, ForeignPosition(9, "its metadata isn't Causeway's"))
+    assert isinstance(parked, Parked)
     assert parked.reason is ParkReason.FOREIGN_POSITION
     assert (
         parked.facts == "group causeway.f holds offset 9 for sf.orders-3, but its metadata isn't Causeway's"
     )
 
 
-def test_nothing_committed_is_a_beginning_only_if_the_flow_never_wrote_here():
+def test_nothing_committed_is_a_beginning_only_if_the_flow_never_wrote_here() -> None:
     assert judge_position("f", ASSIGNMENT, None) == Fresh()
     assert judge_position("f", replace(ASSIGNMENT, known=True), None) == LostPosition()
 
 
-def test_a_recreated_target_parks():
+def test_a_recreated_target_parks() -> None:
     parked = judge_position("f", ASSIGNMENT, replace(POSITION, target_topic_id=OTHER_ID))
+    assert isinstance(parked, Parked)
     assert parked.reason is ParkReason.TARGET_RECREATED
     assert f"sf.orders had id {OTHER_ID} when it was last written and has {TARGET_ID}" == parked.facts
     assert RESTART in parked.remedy
     assert parked == target_recreated("f", ASSIGNMENT, OTHER_ID)
 
 
-def test_a_recreated_source_parks():
+def test_a_recreated_source_parks() -> None:
     parked = judge_position("f", ASSIGNMENT, replace(POSITION, source_topic_id=OTHER_ID))
+    assert isinstance(parked, Parked)
     assert parked.reason is ParkReason.SOURCE_RECREATED
     assert f"orders had id {OTHER_ID} and has {SOURCE_ID}; offset 107" in parked.facts
     assert RESTART in parked.remedy
 
 
-def test_if_both_were_recreated_the_target_is_named_first():
+def test_if_both_were_recreated_the_target_is_named_first() -> None:
     both = replace(POSITION, source_topic_id=OTHER_ID, target_topic_id=OTHER_ID)
-    assert judge_position("f", ASSIGNMENT, both).reason is ParkReason.TARGET_RECREATED
+    parked = judge_position("f", ASSIGNMENT, both)
+    assert isinstance(parked, Parked)
+    assert parked.reason is ParkReason.TARGET_RECREATED
 
 
 # Does the source still have the history?
 
 
 @pytest.mark.parametrize("end", [EpochEnd(3, 107), EpochEnd(3, 900)])
-def test_an_epoch_that_reaches_the_position_is_the_same_history(end):
+def test_an_epoch_that_reaches_the_position_is_the_same_history(end: EpochEnd) -> None:
     assert judge_source_lineage("f", ASSIGNMENT, POSITION, end) is None
 
 
-def test_without_an_epoch_or_an_answer_there_is_nothing_to_judge():
+def test_without_an_epoch_or_an_answer_there_is_nothing_to_judge() -> None:
     assert judge_source_lineage("f", ASSIGNMENT, POSITION, None) is None
     assert judge_source_lineage("f", ASSIGNMENT, replace(POSITION, source_epoch=-1), EpochEnd(0, 5)) is None
 
 
-def test_an_epoch_that_ends_in_front_of_the_position_parks():
+def test_an_epoch_that_ends_in_front_of_the_position_parks() -> None:
     parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(3, 106))
+    assert isinstance(parked, Parked)
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
     assert parked.facts == (
         "offsets 106 to 106 of orders-3 were mirrored and are cut from the source: it was read to offset 107 "
@@ -135,18 +148,20 @@ def test_an_epoch_that_ends_in_front_of_the_position_parks():
     )
     assert '`causeway accept-gap f orders 3 106 107 --because "..."`' in parked.remedy
     older = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(2, 90))
+    assert isinstance(older, Parked)
     assert "the last epoch before it (2) now ends at 90" in older.facts
     assert "accept-gap f orders 3 90 107" in older.remedy
 
 
-def test_an_epoch_that_is_not_known_any_more_parks():
+def test_an_epoch_that_is_not_known_any_more_parks() -> None:
     parked = judge_source_lineage("f", ASSIGNMENT, POSITION, EpochEnd(-1, -1))
+    assert isinstance(parked, Parked)
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
     assert "no longer knows leader epoch 3" in parked.facts
     assert ADOPT in parked.remedy, "from where on the log is another one isn't known"
 
 
-def test_a_source_that_ends_in_front_of_the_position_was_cut_from_its_end_on():
+def test_a_source_that_ends_in_front_of_the_position_was_cut_from_its_end_on() -> None:
     cut = source_cut("f", ASSIGNMENT, 107, 60)
     assert "it was read to offset 107 and now ends at 60" in cut.facts
     assert '`causeway accept-gap f orders 3 60 107 --because "..."`' in cut.remedy
@@ -165,18 +180,20 @@ def test_a_source_that_ends_in_front_of_the_position_was_cut_from_its_end_on():
         (EpochEnd(-1, -1), (1, 2, 3), -1),
     ],
 )
-def test_an_older_epoch_is_shared_no_further_than_it_was_read(end, epochs, kept):
+def test_an_older_epoch_is_shared_no_further_than_it_was_read(
+    end: EpochEnd, epochs: tuple[int, int, int], kept: int
+) -> None:
     runs = [replace(run, source_epoch=epoch) for run, epoch in zip(RUNS, epochs, strict=True)]
     assert kept_to(runs, ASSIGNMENT, POSITION, end) == kept
     assert kept_to([], ASSIGNMENT, POSITION, end) == end.end
 
 
-def test_a_position_of_a_run_says_what_the_map_knew():
+def test_a_position_of_a_run_says_what_the_map_knew() -> None:
     made = position_of(RUNS[0])
     assert (made.source_next, made.target_next, made.producer_id) == (107, 45, -1)
 
 
-def test_a_refused_question_waits_and_a_missing_right_parks():
+def test_a_refused_question_waits_and_a_missing_right_parks() -> None:
     later = judge_source_lineage("f", ASSIGNMENT, POSITION, Refused(Code.NOT_LEADER_OR_FOLLOWER))
     assert later == "orders-3: NOT_LEADER_OR_FOLLOWER"
     parked = judge_source_lineage("f", ASSIGNMENT, POSITION, Refused(Code.TOPIC_AUTHORIZATION_FAILED))
@@ -203,11 +220,13 @@ def test_a_refused_question_waits_and_a_missing_right_parks():
         (None, 44, 44, True),
     ],
 )
-def test_a_tail_is_lost_if_the_record_in_front_of_the_position_is_gone(end, log_start, log_end, is_lost):
+def test_a_tail_is_lost_if_the_record_in_front_of_the_position_is_gone(
+    end: EpochEnd | Refused | None, log_start: int, log_end: int, is_lost: bool
+) -> None:
     assert target_tail_is_lost(POSITION, end, log_start, log_end) is is_lost
 
 
-def test_a_position_without_an_epoch_is_judged_by_the_end_alone():
+def test_a_position_without_an_epoch_is_judged_by_the_end_alone() -> None:
     rebuilt = replace(POSITION, target_epoch=-1)
     assert target_tail_is_lost(rebuilt, EpochEnd(4, 44), 0, 45) is False
     assert target_tail_is_lost(rebuilt, None, 0, 44) is True
@@ -235,45 +254,47 @@ RUNS = [stretch(100, 40, (3, 2), (2, 0)), stretch(110, 46, (4, 0)), stretch(200,
         (900, None),
     ],
 )
-def test_a_lost_tail_is_copied_again_from_the_first_record_at_or_behind_the_end(target_end, source_next):
+def test_a_lost_tail_is_copied_again_from_the_first_record_at_or_behind_the_end(
+    target_end: int, source_next: int | None
+) -> None:
     assert source_next_at(RUNS, ASSIGNMENT, int(RUNS[-1].target_next), target_end) == source_next
 
 
-def test_the_last_run_is_the_one_that_lies_last():
-    assert last_run(RUNS, ASSIGNMENT) is RUNS[-1]
-    assert last_run([], ASSIGNMENT) is None
+def test_the_last_run_is_the_one_that_lies_last() -> None:
+    assert last_run(RUNS, ASSIGNMENT.pair, -1) is RUNS[-1]
+    assert last_run([], ASSIGNMENT.pair, -1) is None
     assert source_next_at([], ASSIGNMENT, 9, 5) is None
 
 
-def test_what_a_lost_tail_held_is_not_where_it_is_copied_again_from():
+def test_what_a_lost_tail_held_is_not_where_it_is_copied_again_from() -> None:
     """The tail from 42 on was lost; behind an aborted attempt, 102 and 105 are at 46 and 47 now."""
     again = stretch(102, 46, (1, 2), (1, 0))
     runs = [*RUNS, again]
-    assert last_run(runs, ASSIGNMENT) == again
+    assert last_run(runs, ASSIGNMENT.pair, -1) == again
     assert source_next_at(runs, ASSIGNMENT, 48, 47) == 105
     assert source_next_at(runs, ASSIGNMENT, 48, 44) == 102
     assert source_next_at(runs, ASSIGNMENT, 48, 41) == 101
 
 
 @pytest.mark.parametrize("ids", [{"source_id": OTHER_ID}, {"target_id": OTHER_ID}])
-def test_runs_of_other_topics_of_the_same_name_say_nothing(ids):
+def test_runs_of_other_topics_of_the_same_name_say_nothing(ids: dict[str, UUID]) -> None:
     other = [stretch(900, 90, (5, 0), **ids)]
-    assert last_run(other, ASSIGNMENT) is None
+    assert last_run(other, ASSIGNMENT.pair, -1) is None
     assert source_next_at(other, ASSIGNMENT, 9, 5) is None
-    assert last_run(RUNS + other, ASSIGNMENT) is RUNS[-1]
+    assert last_run(RUNS + other, ASSIGNMENT.pair, -1) is RUNS[-1]
 
 
 # What parks, in words.
 
 
-def test_a_lost_position_that_the_map_does_not_know_parks():
+def test_a_lost_position_that_the_map_does_not_know_parks() -> None:
     parked = position_lost("f", replace(ASSIGNMENT, known=True))
     assert parked.reason is ParkReason.POSITION_LOST
     assert "group causeway.f has no offset for sf.orders-3" in parked.facts
     assert RECONCILE in parked.remedy
 
 
-def test_foreign_data_and_a_foreign_writer_are_two_things():
+def test_foreign_data_and_a_foreign_writer_are_two_things() -> None:
     found = foreign_data("f", ASSIGNMENT, 9, had_position=False)
     assert found.reason is ParkReason.FOREIGN_DATA
     assert "first at offset 9" in found.facts
@@ -286,7 +307,7 @@ def test_foreign_data_and_a_foreign_writer_are_two_things():
     assert RECONCILE in written.remedy
 
 
-def test_a_missing_right_comes_with_its_grant():
+def test_a_missing_right_comes_with_its_grant() -> None:
     parked = not_authorized("orders", Operation.READ, "source")
     assert parked.reason is ParkReason.NOT_AUTHORIZED
     assert parked.facts == "Read on topic orders of the source is not granted"
@@ -298,15 +319,15 @@ def test_a_missing_right_comes_with_its_grant():
 @pytest.mark.parametrize(
     "refused", [Refused(Code.NOT_LEADER_OR_FOLLOWER), Refused(999), Diverged(1, 2), None, "text"]
 )
-def test_other_refusals_are_no_question_of_rights(refused):
+def test_other_refusals_are_no_question_of_rights(refused: object) -> None:
     assert refusal_of_rights("orders", "source", refused) is None
 
 
-def test_every_word_of_advice_names_a_command_with_all_that_is_known():
+def test_every_word_of_advice_names_a_command_with_all_that_is_known() -> None:
     assert adopt_remedy("f", ASSIGNMENT.pair.source).startswith(ADOPT)
 
 
-def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
+def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line() -> None:
     assert str(Parked(ParkReason.REFUSED, "facts", "remedy")) == "batch refused by the target: facts; remedy"
 
 
@@ -325,14 +346,14 @@ def test_a_parked_partition_says_reason_facts_and_remedy_in_one_line():
     ],
 )
 def test_the_map_tells_how_a_transaction_ended_whose_marker_was_lost(
-    last_stable, kept_to, log_end, committed
-):
+    last_stable: int, kept_to: int, log_end: int, committed: bool
+) -> None:
     runs = [stretch(90, 25, (5, 0)), stretch(102, 40, (5, 0))]
     told = open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable, kept_to, log_end)
     assert told is committed
 
 
-def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now():
+def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now() -> None:
     runs = [stretch(102, 40, (5, 0)), stretch(107, 45, (5, 0))]
     assert not open_data_was_committed(runs, ASSIGNMENT, POSITION, last_stable=45, kept_to=45, log_end=48)
 
@@ -341,23 +362,25 @@ def test_runs_of_a_tail_that_was_lost_before_say_nothing_of_what_lies_there_now(
     ("position", "covers"),
     [
         (POSITION, True),
-        (replace(POSITION, source_next=106), False),
-        (replace(POSITION, target_next=44), False),
+        (replace(POSITION, source_next=SourceOffset(106)), False),
+        (replace(POSITION, target_next=TargetOffset(44)), False),
         (replace(POSITION, target_topic_id=OTHER_ID), False),
         (ForeignPosition(107, "no metadata"), False),
         (None, False),
     ],
     ids=["behind it", "source in front", "target in front", "another topic now", "not ours", "none"],
 )
-def test_a_run_of_the_map_hangs_no_longer_if_the_position_covers_it(position, covers):
+def test_a_run_of_the_map_hangs_no_longer_if_the_position_covers_it(
+    position: Position | ForeignPosition | None, covers: bool
+) -> None:
     assert is_covered(stretch(100, 38, (7, 0)), position) is covers
 
 
-def test_without_a_position_nothing_was_committed():
+def test_without_a_position_nothing_was_committed() -> None:
     assert not open_data_was_committed([stretch(102, 40, (5, 0))], ASSIGNMENT, None, 40, 45, 45)
 
 
-def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail():
+def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail() -> None:
     """The position was adopted behind what the map knows, or the map lost its own end."""
     assert source_next_at(RUNS, ASSIGNMENT, int(RUNS[-1].target_next) + 1, 41) is None
 
@@ -372,9 +395,24 @@ def test_a_map_that_does_not_reach_the_position_says_nothing_of_a_lost_tail():
     ids=["the position lies behind it", "the position lies in front of it", "a person set the position"],
 )
 def test_without_a_map_the_position_tells_how_an_open_transaction_had_ended(
-    target_next, last_stable, adopted_at, committed
-):
-    position = replace(POSITION, target_next=target_next, generation=7)
+    target_next: int, last_stable: int, adopted_at: int, committed: bool
+) -> None:
+    position = replace(POSITION, target_next=TargetOffset(target_next), generation=Generation(7))
     assignment = replace(ASSIGNMENT, adopted_at=adopted_at)
     told = open_data_was_committed([], assignment, position, last_stable, target_next, target_next)
     assert told is committed
+
+
+def test_an_aborted_transaction_is_copied_again_from_its_first_run_on() -> None:
+    """The one look at the last record decides over all of them."""
+    before, first, second, third = (
+        stretch(80, 20, (5, 0)),
+        stretch(100, 30, (2, 3), (2, 0)),
+        stretch(108, 34, (1, 1), (1, 0)),
+        stretch(112, 36, (4, 0)),
+    )
+    runs = [before, first, second, third]
+    assert transaction_up_to(runs, ASSIGNMENT, 40) == first
+    assert transaction_up_to(runs, ASSIGNMENT, 35) == first
+    assert transaction_up_to(runs, ASSIGNMENT, 25) == before
+    assert transaction_up_to(runs, ASSIGNMENT, 27) is None

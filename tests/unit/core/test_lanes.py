@@ -17,17 +17,17 @@ PINNED = {
 
 
 @pytest.mark.parametrize(("topic", "partition"), PINNED)
-def test_a_partition_has_the_same_lane_in_every_process_and_version(topic, partition):
+def test_a_partition_has_the_same_lane_in_every_process_and_version(topic: str, partition: int) -> None:
     target = TopicPartition(topic, partition)
     assert (lane_of(target, 8), lane_of(target, 16)) == PINNED[topic, partition]
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 16, 100])
-def test_every_partition_has_a_lane_and_every_lane_partitions(lanes):
+def test_every_partition_has_a_lane_and_every_lane_partitions(lanes: int) -> None:
     found = Counter(lane_of(TopicPartition(f"t{i % 50}", i), lanes) for i in range(5_000))
     assert set(found) == set(range(lanes))
     assert max(found.values()) < 2 * 5_000 / lanes
 
 
-def test_neighbours_do_not_share_a_lane_by_their_names():
+def test_neighbours_do_not_share_a_lane_by_their_names() -> None:
     assert lane_of(TopicPartition("a1", 1), 1 << 30) != lane_of(TopicPartition("a", 11), 1 << 30)

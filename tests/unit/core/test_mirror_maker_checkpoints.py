@@ -97,9 +97,10 @@ def test_find_consumer_groups() -> None:
 
 
 def test_mirror_checkpoint_connector_enabled() -> None:
-    for switched_on in ("emit_checkpoints", "emit_offset_syncs", "sync_offsets"):
-        off = FlowGroups(emit_checkpoints=False, emit_offset_syncs=False)
-        assert not replace(off, **{switched_on: True}).is_off
+    off = FlowGroups(emit_checkpoints=False, emit_offset_syncs=False)
+    assert not replace(off, emit_checkpoints=True).is_off
+    assert not replace(off, emit_offset_syncs=True).is_off
+    assert not replace(off, sync_offsets=True).is_off
 
 
 def test_mirror_checkpoint_connector_disabled() -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.mirror_maker_records import OffsetSync
 from causeway.core.offset_map import Run
 from causeway.core.translation import AheadOfMirror, NeverMirrored, OlderThanMap, PartitionMap, Reach
@@ -36,7 +36,7 @@ def run(source_first: int, target_first: int, count: int) -> Run:
         segments=((count, 0),),
         first_timestamp_ms=1,
         last_timestamp_ms=2,
-        generation=7,
+        generation=Generation(7),
         source_topic_id=SOURCE,
         target_topic_id=TARGET,
     )

@@ -7,8 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from causeway.core.flow_state import Fence, FlowState, KnownPair
+from causeway.core.fences import COMMAND, Fence
+from causeway.core.flow import Flow
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import Generation, Pair, TopicPartition
+from causeway.core.known_pairs import KnownPair
 from causeway.core.lane_task import Opposite
 from causeway.core.opposite import OtherWay, WroteTo, held_by
 from tests.mirroring import make_flow
@@ -18,9 +21,11 @@ FORWARD = make_flow("a", "orders", failback="b")
 BACK = make_flow("b", "orders", failback_of="a")
 NEVER = FlowState()
 OPEN = FlowState(generation=Generation(5))
-FENCE = Fence(generation=6, by="ops", because="x", since_ms=0)
-FENCED = FlowState(generation=Generation(6), fence=FENCE)
-AT_WORK = replace(FENCED, fence=replace(FENCE, token="t"))
+FENCE = Fence(generation=6, by="ops", because="x", since_ms=0, token="s")
+FENCED = FlowState(generation=Generation(6), fences={"s": FENCE})
+COMMANDS = replace(FENCE, generation=5, token="t", owner=COMMAND)
+AT_WORK = replace(FENCED, fences={"s": FENCE, "t": COMMANDS})
+SOME_TOPICS = replace(FENCED, fences={"s": replace(FENCE, topics=frozenset({"orders"}))})
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,7 @@ AT_WORK = replace(FENCED, fence=replace(FENCE, token="t"))
     [
         (FORWARD, NEVER, ""),
         (FORWARD, OPEN, "b leads the other way under the same names, and isn't fenced"),
+        (FORWARD, SOME_TOPICS, "b leads the other way under the same names, and isn't fenced"),
         (FORWARD, FENCED, ""),
         (FORWARD, AT_WORK, "a command is at work on b, which leads the other way"),
         (BACK, NEVER, "a leads the other way under the same names, and isn't fenced"),
@@ -36,7 +42,7 @@ AT_WORK = replace(FENCED, fence=replace(FENCE, token="t"))
         (BACK, AT_WORK, "a command is at work on a, which leads the other way"),
     ],
 )
-def test_one_of_two_is_closed(flow, other, held: str) -> None:
+def test_one_of_two_is_closed(flow: Flow, other: FlowState, held: str) -> None:
     assert held_by(flow, other) == held
 
 

@@ -19,11 +19,11 @@ PAIR = Pair(
 OWN = ((b"h", None), (b"causeway.source.offset", b"5"))
 
 
-def as_read(record):
+def as_read(record: Record) -> list[tuple[str, bytes | None]]:
     return [(name.decode(), value) for name, value in record.headers]
 
 
-def test_the_record_stays_and_its_origin_comes_behind_its_own_headers():
+def test_the_record_stays_and_its_origin_comes_behind_its_own_headers() -> None:
     held = hold_out(Frame(17, 5_000, write_body(b"k", None, OWN)), PAIR, "sf", "too large")
     record = held.record
     assert (held.offset, held.why) == (17, "too large")
@@ -35,7 +35,7 @@ def test_the_record_stays_and_its_origin_comes_behind_its_own_headers():
 
 
 @pytest.mark.parametrize("missing", range(5))
-def test_a_record_without_its_whole_origin_is_not_ours(missing):
+def test_a_record_without_its_whole_origin_is_not_ours(missing: int) -> None:
     record = hold_out(Frame(17, 5_000, write_body(b"k", b"v")), PAIR, "sf", "x").record
     headers = [pair for n, pair in enumerate(as_read(record)[1:]) if n != missing]
     assert origin_of(headers) is None
@@ -43,12 +43,12 @@ def test_a_record_without_its_whole_origin_is_not_ours(missing):
 
 
 @pytest.mark.parametrize("body", [b"", b"\x07 not a body", write_body(b"k", b"v")[:-1]])
-def test_what_can_not_be_read_is_corrupt(body):
+def test_what_can_not_be_read_is_corrupt(body: bytes) -> None:
     with pytest.raises(CorruptBatch, match="17"):
         hold_out(Frame(17, 5_000, body), PAIR, "sf", "too large")
 
 
-def test_batches_stay_small_unless_a_record_is_big():
+def test_batches_stay_small_unless_a_record_is_big() -> None:
     records = [
         Record(n, 0, b"k", b"x" * size) for n, size in enumerate((600_000, 600_000, 5_000_000, 10, 10))
     ]
@@ -56,7 +56,7 @@ def test_batches_stay_small_unless_a_record_is_big():
     assert list(in_batches([])) == []
 
 
-def test_its_topic_takes_what_no_mirror_does_and_keeps_it():
+def test_its_topic_takes_what_no_mirror_does_and_keeps_it() -> None:
     settings = dict(new_quarantine_topic("q", None).settings)
     assert settings["cleanup.policy"] == "delete"
     assert settings["retention.ms"] == "-1"

@@ -14,17 +14,22 @@ from causeway.core.failback.rebuild import (
     PartitionPrice,
     Reader,
     RebuildPrice,
+    copies_there,
+    is_apart,
     is_inside,
     mirrored_stretches,
+    offsets_inside,
     offsets_outside,
     refuse_rebuild,
+    thinned_there_only,
 )
-from causeway.core.failover.figure import at_most, exact, unknown
+from causeway.core.failover.figure import at_least, at_most, exact, unknown
 from causeway.core.failover.journal import Journal, failback_record
 from causeway.core.failover.journal import fold as fold_journal
 from causeway.core.flow_log import LogRecord
-from causeway.core.flow_state import FlowState, KnownPair, adopted_record, fold, pair_record
+from causeway.core.flow_state import FlowState, adopted_record, fold, pair_record
 from causeway.core.identity import TopicPartition
+from causeway.core.known_pairs import KnownPair
 from tests.unit.core.test_failback import cut, run_of
 
 OLD = TopicPartition("orders", 0)
@@ -48,6 +53,39 @@ def test_what_the_new_primary_still_has_of_each_offset_of_the_old_one() -> None:
         assert {n for n in range(source) if is_inside(stretches, n, n + 1)} == held
         first, behind = source // 4, source * 3 // 4
         assert offsets_outside(stretches, first, behind) == len(set(range(first, behind)) - held)
+        assert offsets_inside(stretches, first, behind) == len(set(range(first, behind)) & held)
+        for old_start in (0, 9, source // 2, source + 1):
+            copies = copies_there(runs, old_start, new_start)
+            wanted = {at for offset, at in there.items() if at >= new_start and offset >= old_start}
+            assert copies == sorted(copies)
+            assert {n for n in range(target) if is_inside(copies, n, n + 1)} == wanted
+            for n in range(target):
+                apart = wanted.isdisjoint(range(n, n + 3))
+                assert is_apart(copies, n, n + 3) == apart
+
+
+DELETES, COMPACTS = {"cleanup.policy": "delete"}, {"cleanup.policy": "compact,delete"}
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "why"),
+    [
+        (DELETES, DELETES, ""),
+        (COMPACTS, COMPACTS, ""),
+        (COMPACTS, DELETES, ""),
+        (COMPACTS, None, ""),
+        (DELETES, COMPACTS, "compaction on the new primary"),
+        (None, COMPACTS, "compaction on the new primary"),
+        (DELETES, None, "without DescribeConfigs"),
+        (None, None, "without DescribeConfigs"),
+    ],
+)
+def test_settings_that_nobody_may_see_dont_prove_that_nothing_is_missing(
+    here: dict[str, str] | None, there: dict[str, str] | None, why: str
+) -> None:
+    found = thinned_there_only(here, there)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
 
 
 def test_only_one_stretch_holds_a_range() -> None:
@@ -69,6 +107,13 @@ def losing(gone: object) -> RebuildPrice:
     return replace(made, partitions=(replace(made.partitions[0], gone=gone),))  # type: ignore[arg-type]
 
 
+def beside_nothing(gone: object) -> RebuildPrice:
+    """Of one topic that, and of another exactly nothing."""
+    made = losing(gone)
+    other = replace(price().partitions[0], old=TopicPartition("plain", 0))
+    return replace(made, partitions=(other, *made.partitions))
+
+
 READER = Reader(group="billing", topics=("orders",), is_active=False)
 
 
@@ -83,6 +128,10 @@ READER = Reader(group="billing", topics=("orders",), is_active=False)
         (losing(at_most(3, "not all was read")), False, "not all was read"),
         (losing(unknown("compaction")), False, "compaction"),
         (losing(exact(3)), True, ""),
+        (beside_nothing(unknown("compaction")), False, "unknown, of orders: .*compaction"),
+        (beside_nothing(at_least(0, "compaction")), False, "unknown, of orders: .*compaction"),
+        (beside_nothing(at_most(3, "not all was read")), False, "at most 3, of orders: "),
+        (beside_nothing(unknown("compaction")), True, ""),
     ],
 )
 def test_what_a_rebuild_refuses(found: RebuildPrice, *, accepts: bool, refused: str) -> None:
@@ -139,9 +188,9 @@ def folded(*records: tuple[bytes, bytes]) -> FlowState:
 
 
 def test_an_emptied_source_is_remembered_until_the_next_adoption() -> None:
-    emptied = adopted_record("f", "orders", replace(PAIR, adopted_at=4, source_emptied=True))
+    emptied = adopted_record("f", "orders", replace(PAIR, adopted_at=4, source_emptied=True), [])
     late, grown = pair_record("f", "orders", PAIR), pair_record("f", "orders", replace(PAIR, partitions=3))
-    home = adopted_record("f", "orders", replace(PAIR, adopted_at=9))
+    home = adopted_record("f", "orders", replace(PAIR, adopted_at=9), [0])
     assert not folded(late).pairs["orders"].source_emptied
     assert folded(late, emptied).pairs["orders"].source_emptied
     assert folded(emptied, late, grown).pairs["orders"].source_emptied, "a run's word comes late"

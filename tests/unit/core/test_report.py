@@ -1,16 +1,17 @@
 import json
+from typing import TypedDict, Unpack
 
 import pytest
 
 from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import LaneResult, Parked, ParkReason, PartitionRow
+from causeway.core.lane_task import LaneResult, Outcome, Parked, ParkReason, PartitionRow
 from causeway.core.report import PartitionReport, RunReport, parked_dict
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PARKED = Parked(ParkReason.REFUSED, "facts", "remedy")
 
 
-def report():
+def report() -> RunReport:
     run = RunReport(flow="f", run="r1", holder="amy", generation=7, began_at="2026-01-01T00:00:00Z")
     for tp in (A, B):
         run.partitions[tp] = PartitionReport(
@@ -19,15 +20,29 @@ def report():
     return run
 
 
-def row(tp=A, **fields):
+class Fields(TypedDict, total=False):
+    source_from: int
+    source_next: int
+    records: int
+    size_bytes: int
+    verbatim_batches: int
+    repacked_batches: dict[str, int]
+    aborted_records: int
+    settled_records: int
+    recopied_from: int
+    parked: Parked
+    later: str
+
+
+def row(tp: TopicPartition = A, **fields: Unpack[Fields]) -> PartitionRow:
     return PartitionRow(source=tp, target=TopicPartition(f"sf.{tp.topic}", tp.partition), **fields)
 
 
-def result(*rows, outcome="done", transactions=1):
+def result(*rows: PartitionRow, outcome: Outcome = "done", transactions: int = 1) -> LaneResult:
     return LaneResult(lane=0, outcome=outcome, why="", transactions=transactions, rows=rows)
 
 
-def test_rows_of_many_rounds_add_up():
+def test_rows_of_many_rounds_add_up() -> None:
     run = report()
     run.fold(
         [
@@ -66,7 +81,7 @@ def test_rows_of_many_rounds_add_up():
     assert (run.records, run.size_bytes, run.transactions) == (15, 150, 4)
 
 
-def test_a_row_that_never_got_a_position_moves_nothing():
+def test_a_row_that_never_got_a_position_moves_nothing() -> None:
     run = report()
     run.partitions[A].source_next = 33
     run.fold([result(row(later="no leader"))])
@@ -78,13 +93,13 @@ def test_a_row_that_never_got_a_position_moves_nothing():
     ("outcome", "doubts"),
     [("done", 0), ("doubt", 1), ("beaten", 1), ("superseded", 0), ("fenced", 0), ("failed", 0)],
 )
-def test_doubts_are_the_lanes_that_had_to_begin_again(outcome, doubts):
+def test_doubts_are_the_lanes_that_had_to_begin_again(outcome: Outcome, doubts: int) -> None:
     run = report()
     run.fold([result(outcome=outcome)])
     assert run.doubts == doubts
 
 
-def test_a_partition_that_goes_on_is_parked_no_more():
+def test_a_partition_that_goes_on_is_parked_no_more() -> None:
     run = report()
     run.fold([result(row(parked=PARKED, later="x"))])
     assert [p.source for p in run.parked] == ["orders-0"]
@@ -93,32 +108,32 @@ def test_a_partition_that_goes_on_is_parked_no_more():
     assert run.partitions[A].later == ""
 
 
-def test_a_lost_round_says_nothing_about_what_stood_still():
+def test_a_lost_round_says_nothing_about_what_stood_still() -> None:
     run = report()
     run.fold([result(row(parked=PARKED))])
     run.fold([result(row(later="Spark lost the round"), outcome="doubt")])
     assert [p.source for p in run.parked] == ["orders-0"]
 
 
-def test_a_tail_that_was_copied_again_stays_told():
+def test_a_tail_that_was_copied_again_stays_told() -> None:
     run = report()
     run.fold([result(row(recopied_from=0))])
     run.fold([result(row())])
     assert run.partitions[A].recopied_from == 0
 
 
-def test_lag_is_what_is_left_and_never_negative():
+def test_lag_is_what_is_left_and_never_negative() -> None:
     run = report()
     run.partitions[A].source_next, run.partitions[B].source_next = 70, 130
     assert (run.partitions[A].lag, run.partitions[B].lag, run.lag) == (30, 0, 30)
 
 
-def test_a_partition_that_nobody_planned_is_no_silent_row():
+def test_a_partition_that_nobody_planned_is_no_silent_row() -> None:
     with pytest.raises(KeyError):
         report().fold([result(row(TopicPartition("unplanned", 0)))])
 
 
-def test_the_report_is_json_with_sums_that_match_its_rows():
+def test_the_report_is_json_with_sums_that_match_its_rows() -> None:
     run = report()
     run.fold(
         [
@@ -162,17 +177,25 @@ def test_the_report_is_json_with_sums_that_match_its_rows():
     assert [(p["source"], p["lag"]) for p in told["partitions"]] == [("orders-0", 40), ("orders-1", 91)]
 
 
-def test_the_small_report_leaves_the_partitions_out():
+def test_the_small_report_leaves_the_partitions_out() -> None:
     assert "partitions" not in report().as_dict(with_partitions=False)
 
 
-def test_a_run_that_says_nothing_has_failed():
+def test_a_run_that_says_nothing_has_failed() -> None:
     assert report().as_dict()["outcome"] == "failed"
 
 
-def test_parked_is_plain_text_for_every_reason():
+def test_parked_is_plain_text_for_every_reason() -> None:
     assert parked_dict(None) is None
     for reason in ParkReason:
         told = parked_dict(Parked(reason, "f", "r"))
         assert told == {"reason": reason.value, "facts": "f", "remedy": "r"}
         assert type(told["reason"]) is str
+
+
+def test_a_lane_that_stays_in_doubt_is_told_and_is_no_success() -> None:
+    run = report()
+    assert not run.leaves_something_out
+    run.in_doubt = [{"lane": 3, "times": 7, "why": "it is dark"}]
+    assert run.leaves_something_out
+    assert json.loads(json.dumps(run.as_dict()))["in_doubt"] == run.in_doubt

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from types import EllipsisType
 from uuid import UUID
 
 import pytest
 
 from causeway.core.flow import CopyLimits, Flow, Start
-from causeway.core.identity import Pair, TopicPartition
-from causeway.core.lane_task import ParkReason, StartAt
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.lane_task import LaneTask, ParkReason
 from causeway.core.lanes import lane_of
 from causeway.core.naming import PrefixNaming
 from causeway.core.ports import LogEnd
@@ -21,6 +22,7 @@ from causeway.core.round_plan import (
     topic_is_gone,
     topic_was_recreated,
 )
+from causeway.core.start_ledger import StartAt
 from causeway.core.topic_filter import TopicFilter
 
 RESTART = '`causeway restart-topic f orders --because "..."`'
@@ -41,8 +43,17 @@ FLOW = Flow(
 
 
 def facts(
-    partition=0, *, at=100, end=100, age_ms=0, position=..., start=None, log_start=0, known=True, target=None
-):
+    partition: int = 0,
+    *,
+    at: int = 100,
+    end: int = 100,
+    age_ms: int = 0,
+    position: Position | ForeignPosition | EllipsisType | None = ...,
+    start: StartAt | None = None,
+    log_start: int = 0,
+    known: bool = True,
+    target: LogEnd | None = None,
+) -> PartitionFacts:
     pair = Pair(
         source=TopicPartition("orders", partition),
         target=TopicPartition("sf.orders", partition),
@@ -51,15 +62,16 @@ def facts(
     )
     if position is ...:
         position = Position(
-            source_next=at,
-            target_next=at,
+            source_next=SourceOffset(at),
+            target_next=TargetOffset(at),
             source_topic_id=UUID(int=1),
             target_topic_id=UUID(int=2),
             source_epoch=0,
             target_epoch=0,
-            generation=1,
+            generation=Generation(1),
             producer_id=1,
             time_ms=NOW_MS - age_ms,
+            records=at,
         )
     return PartitionFacts(
         pair=pair,
@@ -72,11 +84,11 @@ def facts(
     )
 
 
-def planned(*partitions):
-    return plan_tasks(FLOW, 42, partitions, now_ms=NOW_MS, map_partitions=8)
+def planned(*partitions: PartitionFacts) -> tuple[LaneTask, ...]:
+    return plan_tasks(FLOW, Generation(42), partitions, now_ms=NOW_MS, map_partitions=8)
 
 
-def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
+def test_a_partition_that_is_caught_up_and_fresh_is_left_alone() -> None:
     assert not needs_work(facts(), NOW_MS)
     assert not needs_work(facts(target=LogEnd(103, 0)), NOW_MS)
     assert planned(facts(0), facts(1)) == ()
@@ -103,37 +115,39 @@ def test_a_partition_that_is_caught_up_and_fresh_is_left_alone():
         "shrunken target",
     ],
 )
-def test_what_has_work(partition):
+def test_what_has_work(partition: PartitionFacts) -> None:
     assert needs_work(partition, NOW_MS)
     assert len(planned(partition)) == 1
 
 
-def test_a_source_that_turned_has_work_though_nothing_waits_there():
+def test_a_source_that_turned_has_work_though_nothing_waits_there() -> None:
     assert not needs_work(facts(), NOW_MS)
     assert needs_work(replace(facts(), source_turned=True), NOW_MS)
 
 
-def test_positions_are_renewed_after_a_day_and_not_before():
+def test_positions_are_renewed_after_a_day_and_not_before() -> None:
     assert RENEW_AFTER_MS == 86_400_000
     assert not needs_work(facts(age_ms=RENEW_AFTER_MS), NOW_MS)
 
 
-def test_a_partition_stands_at_its_position_or_where_it_would_begin():
+def test_a_partition_stands_at_its_position_or_where_it_would_begin() -> None:
     assert facts(at=70).source_next == 70
     assert facts(position=None, log_start=30).source_next == 30
-    assert facts(position=None, log_start=30, start=StartAt(offset=60, epoch=2)).source_next == 60
+    assert (
+        facts(position=None, log_start=30, start=StartAt(offset=SourceOffset(60), epoch=2)).source_next == 60
+    )
     assert facts(position=ForeignPosition(5, "why"), log_start=30).source_next == 30
-    assert facts(at=70, log_start=80, start=StartAt(offset=60, epoch=2)).source_next == 70
+    assert facts(at=70, log_start=80, start=StartAt(offset=SourceOffset(60), epoch=2)).source_next == 70
 
 
-def test_lag_is_never_negative_and_adds_up():
+def test_lag_is_never_negative_and_adds_up() -> None:
     assert facts(at=100, end=130).lag == 30
     assert facts(at=100, end=99).lag == 0
     plan = RoundPlan(tasks=(), partitions=(facts(0, end=130), facts(1, end=99), facts(2, end=102)))
     assert plan.lag == 32
 
 
-def test_only_lanes_with_work_become_tasks_and_only_with_the_partitions_that_have_some():
+def test_only_lanes_with_work_become_tasks_and_only_with_the_partitions_that_have_some() -> None:
     partitions = [facts(p, end=101 if p % 2 else 100) for p in range(12)]
     tasks = planned(*partitions)
     given = [(a.pair.target.partition, task.lane) for task in tasks for a in task.assignments]
@@ -142,7 +156,7 @@ def test_only_lanes_with_work_become_tasks_and_only_with_the_partitions_that_hav
     assert len({task.lane for task in tasks}) == len(tasks)
 
 
-def test_the_biggest_lane_comes_first_and_equals_come_by_number():
+def test_the_biggest_lane_comes_first_and_equals_come_by_number() -> None:
     partitions = [facts(p, end=101 + p) for p in range(12)]
     tasks = planned(*partitions)
     assert len(tasks) > 2
@@ -152,22 +166,28 @@ def test_the_biggest_lane_comes_first_and_equals_come_by_number():
     assert [task.lane for task in idle] == sorted(task.lane for task in idle)
 
 
-def test_a_task_holds_all_that_a_lane_is_told():
-    (task,) = planned(facts(3, end=130, start=StartAt(offset=9, epoch=1), known=False))
+def test_a_task_holds_all_that_a_lane_is_told() -> None:
+    (task,) = planned(facts(3, end=130, start=StartAt(offset=SourceOffset(9), epoch=1), known=False))
     assert (task.flow, task.group, task.generation) == ("f", "causeway.f", 42)
     assert task.transactional_id == f"causeway.f.{task.lane}"
     assert (task.map_topic, task.map_partitions) == ("causeway-offset-map.sf.internal", 8)
     assert task.limits == LIMITS
     assert not task.settles
     waiting = [facts(3, end=130)]
-    (settling,) = plan_tasks(replace(FLOW, settle=True), 42, waiting, now_ms=NOW_MS, map_partitions=8)
+    (settling,) = plan_tasks(
+        replace(FLOW, settle=True), Generation(42), waiting, now_ms=NOW_MS, map_partitions=8
+    )
     assert settling.settles
     (assignment,) = task.assignments
-    assert (assignment.end, assignment.start, assignment.known) == (130, StartAt(offset=9, epoch=1), False)
+    assert (assignment.end, assignment.start, assignment.known) == (
+        130,
+        StartAt(offset=SourceOffset(9), epoch=1),
+        False,
+    )
     assert assignment.pair == facts(3).pair
 
 
-def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out():
+def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out() -> None:
     gone = topic_is_gone("f", "orders", "sf.orders")
     assert gone.reason is ParkReason.TARGET_RECREATED
     assert "sf.orders" in gone.facts
@@ -177,32 +197,48 @@ def test_a_target_that_is_gone_or_recreated_parks_with_the_way_out():
     assert again.facts == "sf.orders had id old when this flow began with it and has new"
 
 
-def test_a_recreated_source_is_told_from_a_recreated_target():
+def test_a_recreated_source_is_told_from_a_recreated_target() -> None:
     parked = topic_was_recreated("f", "orders", "orders", "old", "new")
     assert parked.reason is ParkReason.SOURCE_RECREATED
     assert RESTART in parked.remedy
 
 
-def test_a_source_that_is_gone_parks_and_says_how_to_end_the_matter():
+def test_a_source_that_is_gone_parks_and_says_how_to_end_the_matter() -> None:
     parked = source_is_gone("f", "orders", "sf.orders")
     assert parked.reason is ParkReason.SOURCE_DELETED
     assert "the mirror stays" in parked.facts
     assert RESTART in parked.remedy
 
 
-def test_a_mirror_of_another_flow_parks_with_both_names():
+def test_a_mirror_of_another_flow_parks_with_both_names() -> None:
     parked = is_of_other_flow("new", "old", TopicPartition("orders", 3), TopicPartition("sf.orders", 3))
     assert parked.reason is ParkReason.OTHER_FLOW
     assert "call the flow old again" in parked.remedy
     assert '`causeway reconcile new orders 3 --because "..."`' in parked.remedy
 
 
-def test_a_plan_sees_what_retention_took_in_front_of_a_position():
+def test_a_plan_sees_what_retention_took_in_front_of_a_position() -> None:
     assert lost_in_front(facts(at=100, end=200, log_start=100)) is None
     gap = lost_in_front(facts(at=100, end=200, log_start=130))
+    assert gap is not None
     assert (gap.first, gap.end, gap.goes_on_at) == (100, 130, 130)
     assert lost_in_front(facts(position=None, log_start=130)) is None
     foreign = ForeignPosition(100, "not ours")
     assert lost_in_front(facts(position=foreign, log_start=130)) is None
     another = replace(facts(at=100, log_start=130), pair=replace(facts().pair, source_topic_id=UUID(int=9)))
     assert lost_in_front(another) is None, "offsets of another topic say nothing"
+
+
+def test_who_waits_is_said_in_a_line() -> None:
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    one = RoundPlan(tasks=(), partitions=(), later={first: "node 3 doesn't answer"})
+    assert one.waits == "1 partition waits: node 3 doesn't answer"
+    assert replace(one, later={**one.later, second: "x"}).waits == "2 partitions wait: node 3 doesn't answer"
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_a_lane_that_settles_is_told_what_its_round_leaves_alone(settles: bool) -> None:
+    put_off = frozenset({TopicPartition("sf.orders", 7)})
+    flow = replace(FLOW, settle=settles)
+    (task,) = plan_tasks(flow, Generation(1), [facts(at=0)], now_ms=NOW_MS, map_partitions=8, put_off=put_off)
+    assert task.put_off == (put_off if settles else frozenset())

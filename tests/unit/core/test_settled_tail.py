@@ -2,14 +2,17 @@
 
 import pytest
 
-from causeway.core.batches import LOG_APPEND_TIME_BIT, parse_head
+from causeway.core.batches import LOG_APPEND_TIME_BIT, BatchHead, parse_head, rebase
 from causeway.core.codecs import Codec
 from causeway.core.records import Record, encode_batch
 from causeway.core.settled_tail import Differs, SettledBatch, SettledTail, TailComparison
+from tests.fidelity.cases import Seen, thinned_batch
 from tests.simulation.partition_log import sealed
 
 
-def batch(base, records, *, codec=Codec.NONE, epoch=3):
+def batch(
+    base: int, records: list[Record], *, codec: Codec = Codec.NONE, epoch: int = 3
+) -> tuple[BatchHead, memoryview]:
     """As it lies in a log: offsets from `base` on, by a leader of `epoch`."""
     data = bytearray(encode_batch(records, codec=codec, producer_id=7, producer_epoch=1, base_sequence=0))
     data[:8], data[12:16] = base.to_bytes(8, "big"), epoch.to_bytes(4, "big")
@@ -17,18 +20,20 @@ def batch(base, records, *, codec=Codec.NONE, epoch=3):
     return parse_head(view), view
 
 
-def records(*numbers, late=0):
+def records(*numbers: int, late: int = 0) -> list[Record]:
     return [Record(i, 1_000 + n + late, b"k", b"v%d" % n, ((b"h", None),)) for i, n in enumerate(numbers)]
 
 
-def comparison(*source, source_next=100, target_next=40):
+def comparison(
+    *source: tuple[BatchHead, memoryview], source_next: int = 100, target_next: int = 40
+) -> TailComparison:
     made = TailComparison(source_next=source_next, target_next=target_next)
     for each in source:
         made.offer(*each)
     return made
 
 
-def test_a_batch_that_crossed_verbatim_is_equal():
+def test_a_batch_that_crossed_verbatim_is_equal() -> None:
     made = comparison(batch(100, records(1, 2, 3), codec=Codec.GZIP))
     there = batch(40, records(1, 2, 3), codec=Codec.GZIP, epoch=9)
     assert made.advance(*there)
@@ -38,32 +43,46 @@ def test_a_batch_that_crossed_verbatim_is_equal():
     assert (made.tail.source_next, made.tail.target_next, made.tail.target_epoch) == (103, 43, 9)
 
 
-def test_a_joined_batch_remembers_the_holes_between_its_sources():
+def test_what_a_cleaner_put_in_the_base_timestamps_place_is_no_records_time() -> None:
+    """The mirror of such a batch has lost the flag (`batches.rebase`) and kept the bytes."""
+    seen: list[Seen] = [(1_001, b"k", None, ()), (1_002, b"k", b"v", ())]
+    theirs = memoryview(thinned_batch(100, [0, 1], 1, seen, Codec.NONE, horizon_ms=9_000_000))
+    ours = bytearray(rebase(theirs, producer_id=7, producer_epoch=1, base_sequence=0))
+    ours[7] = 40
+    here, there = ((parse_head(memoryview(b)), memoryview(b)) for b in (theirs, bytes(ours)))
+    assert here[0].base_timestamp == there[0].base_timestamp == 9_000_000
+    made = comparison(here)
+    assert made.advance(*there)
+    (told,) = made.tail.batches
+    assert (told.first_timestamp_ms, told.last_timestamp_ms) == (1_001, 1_002)
+
+
+def test_a_joined_batch_remembers_the_holes_between_its_sources() -> None:
     made = comparison(batch(100, records(1)), batch(103, records(2, 3)))
     assert made.advance(*batch(40, records(1, 2, 3)))
     assert made.tail.batches[0].segments == ((100, 1), (103, 2))
 
 
-def test_another_codec_is_no_difference():
+def test_another_codec_is_no_difference() -> None:
     made = comparison(batch(100, records(1, 2), codec=Codec.GZIP))
     assert made.advance(*batch(40, records(1, 2)))
 
 
-def test_the_edge_of_both_positions_may_lie_inside_a_batch():
+def test_the_edge_of_both_positions_may_lie_inside_a_batch() -> None:
     made = comparison(batch(98, records(8, 9, 1, 2)), source_next=100, target_next=40)
     assert made.advance(*batch(39, records(9, 1, 2)))
     assert made.tail.batches[0].segments == ((100, 2),)
     assert (made.tail.batches[0].target_first, made.tail.target_next) == (40, 42)
 
 
-def test_a_source_batch_that_goes_on_behind_the_tail_waits():
+def test_a_source_batch_that_goes_on_behind_the_tail_waits() -> None:
     made = comparison(batch(100, records(1, 2, 3)))
     assert made.advance(*batch(40, records(1, 2)))
     assert made.advance(*batch(42, records(3)))
     assert (made.tail.source_next, made.tail.records) == (103, 3)
 
 
-def test_more_of_the_source_is_asked_for_until_the_batch_is_complete():
+def test_more_of_the_source_is_asked_for_until_the_batch_is_complete() -> None:
     made, there = comparison(batch(100, records(1))), batch(40, records(1, 2))
     assert not made.advance(*there)
     assert made.tail.batches == []
@@ -83,14 +102,14 @@ def test_more_of_the_source_is_asked_for_until_the_batch_is_complete():
     ],
     ids=["value", "timestamp", "headers", "null", "order"],
 )
-def test_as_many_records_that_differ_prove_nothing(theirs, said):
+def test_as_many_records_that_differ_prove_nothing(theirs: list[Record], said: str) -> None:
     made = comparison(batch(100, records(1, 2)))
     with pytest.raises(Differs, match=said):
         made.advance(*batch(40, theirs))
     assert made.tail.batches == []
 
 
-def test_equal_bytes_with_other_timestamps_differ():
+def test_equal_bytes_with_other_timestamps_differ() -> None:
     """A batch's records are deltas from its head."""
     made = comparison(batch(100, records(1, 2)))
     with pytest.raises(Differs, match="target offset 40 isn't the one at source offset 100: its timestamp"):
@@ -98,7 +117,7 @@ def test_equal_bytes_with_other_timestamps_differ():
                                  for r in records(1, 2)]))  # fmt: skip
 
 
-def test_append_times_of_the_source_are_the_records_own_on_the_target():
+def test_append_times_of_the_source_are_the_records_own_on_the_target() -> None:
     head, view = batch(100, records(1, 2))
     payload = bytes(view[61:])
     stamped = memoryview(
@@ -109,7 +128,7 @@ def test_append_times_of_the_source_are_the_records_own_on_the_target():
     assert made.advance(*batch(40, own))
 
 
-def test_of_several_batches_the_last_one_says_where_to_go_on():
+def test_of_several_batches_the_last_one_says_where_to_go_on() -> None:
     tail = SettledTail(
         [SettledBatch(((5, 2),), 9, 1, 2, 0, 10), SettledBatch(((8, 1), (12, 3)), 20, 1, 2, 0, 10)]
     )

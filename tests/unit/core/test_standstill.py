@@ -1,19 +1,19 @@
 """An open transaction on the source is said when it lasts while the log grows; idleness isn't."""
 
 from causeway.core.identity import TopicPartition
-from causeway.core.standstill import STANDS_STILL_SECONDS, look_again, words
+from causeway.core.standstill import STANDS_STILL_SECONDS, HeldBack, look_again, words
 
 AT = TopicPartition("orders", 3)
 
 
-def looked(*looks):
-    held = {}
+def looked(*looks: tuple[float, int, int]) -> dict[TopicPartition, HeldBack]:
+    held: dict[TopicPartition, HeldBack] = {}
     for now, stable, end in looks:
         held = look_again(held, {AT: (stable, end)}, now)
     return held
 
 
-def test_it_stands_still_once_that_took_long_and_the_log_grew():
+def test_it_stands_still_once_that_took_long_and_the_log_grew() -> None:
     held = looked((10, 100, 120), (30, 100, 150), (10 + STANDS_STILL_SECONDS, 100, 150))[AT]
     assert not held.stands_still(10 + STANDS_STILL_SECONDS - 1)
     assert held.stands_still(10 + STANDS_STILL_SECONDS)
@@ -24,10 +24,10 @@ def test_it_stands_still_once_that_took_long_and_the_log_grew():
     )
 
 
-def test_a_log_that_does_not_grow_is_held_back_and_not_called_stuck():
+def test_a_log_that_does_not_grow_is_held_back_and_not_called_stuck() -> None:
     assert not looked((10, 100, 120), (90, 100, 120))[AT].stands_still(90)
 
 
-def test_what_moves_on_begins_anew_and_what_is_stable_to_its_end_is_forgotten():
+def test_what_moves_on_begins_anew_and_what_is_stable_to_its_end_is_forgotten() -> None:
     assert not looked((10, 100, 120), (90, 101, 150))[AT].stands_still(90)
     assert looked((10, 100, 120), (90, 150, 150)) == {}

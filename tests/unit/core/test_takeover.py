@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from causeway.core.identity import TopicPartition
+from causeway.core.comparison import Content
+from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.mirror_maker_records import OffsetSync, Unreadable
 from causeway.core.takeover import (
     Anchor,
@@ -29,12 +31,13 @@ def connect_offset(found: CommittedOffsets, key: bytes, value: bytes | None) -> 
 KEY = b'["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"t"}]'
 
 
-def test_the_last_offset_of_a_partition_counts_and_a_tombstone_takes_it_away():
+def test_the_last_offset_of_a_partition_counts_and_a_tombstone_takes_it_away() -> None:
     found = connect_offset({}, KEY, b'{"offset":123}')
     assert found == {TP: 123}
     assert connect_offset(found, KEY, b'{"offset":7}') == {TP: 7}
     assert connect_offset(found, KEY, None) == {}
     assert connect_offset({}, KEY, b"null") == {}
+    assert connect_offset({TP: 7}, KEY, b'{"offset":-1}') == {}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_the_last_offset_of_a_partition_counts_and_a_tombstone_takes_it_away():
         b'"word"',
     ],
 )
-def test_what_others_keep_there_is_none_of_its_business(key: bytes):
+def test_what_others_keep_there_is_none_of_its_business(key: bytes) -> None:
     assert connect_offset({}, key, b'{"offset":1}') == {}
 
 
@@ -60,13 +63,13 @@ def test_what_others_keep_there_is_none_of_its_business(key: bytes):
         (b"not json", b"{}"),
     ],
 )
-def test_a_position_that_is_not_understood_is_never_passed_over(key: bytes, value: bytes):
+def test_a_position_that_is_not_understood_is_never_passed_over(key: bytes, value: bytes) -> None:
     with pytest.raises(Unreadable):
         connect_offset({}, key, value)
 
 
 def sync(source: int, target: int) -> OffsetSync:
-    return OffsetSync(source=TP, source_offset=source, target_offset=target)
+    return OffsetSync(source=TP, source_offset=SourceOffset(source), target_offset=TargetOffset(target))
 
 
 EXTENT = Extent(source_start=10, source_end=100, target_start=5, target_end=80)
@@ -83,37 +86,48 @@ EXTENT = Extent(source_start=10, source_end=100, target_start=5, target_end=80)
         ([], 50, None),
     ],
 )
-def test_the_newest_sync_that_both_logs_reach_and_the_commit_covers(syncs, committed, expected):
+def test_the_newest_sync_that_both_logs_reach_and_the_commit_covers(
+    syncs: list[OffsetSync], committed: int | None, expected: tuple[int, int] | None
+) -> None:
     anchor = choose_anchor(syncs, committed, EXTENT)
     assert (None if anchor is None else (anchor.source, anchor.target)) == expected
 
 
-def walk(source, target, anchor, syncs=()):
+def shown(letter: str) -> Content:
+    return (1, 1_000), None, letter.encode(), None
+
+
+def walk(
+    source: Sequence[tuple[int, str]],
+    target: Sequence[tuple[int, str]],
+    anchor: tuple[int, int],
+    syncs: Sequence[tuple[int, int]] = (),
+) -> tuple[int, int, int, int]:
     """Both as (offset, letter)."""
     walking = Walk(
         Anchor(*anchor, "a test"),
         [sync(*each) for each in syncs],
-        lambda start: iter([each for each in source if each[0] >= start]),
+        lambda start: iter([(at, shown(letter)) for at, letter in source if at >= start]),
         source[0][0],
     )
-    done = walking.over([each for each in target if each[0] >= anchor[1]])
+    done = walking.over([(at, shown(letter)) for at, letter in target if at >= anchor[1]])
     return done.last_source, done.last_target, done.compared, done.repeated
 
 
-def letters(text: str, first: int = 0):
+def letters(text: str, first: int = 0) -> list[tuple[int, str]]:
     return [(first + n, letter) for n, letter in enumerate(text)]
 
 
-def test_a_tail_that_goes_on_as_the_source_does():
+def test_a_tail_that_goes_on_as_the_source_does() -> None:
     assert walk(letters("abcdefg", 100), letters("abcd", 7), (101, 8)) == (103, 10, 3, 0)
 
 
-def test_holes_on_both_sides_are_nothing():
+def test_holes_on_both_sides_are_nothing() -> None:
     source = [(100, "a"), (103, "b"), (104, "c"), (109, "d")]
     assert walk(source, [(7, "a"), (9, "b"), (12, "c")], (100, 7)) == (104, 12, 3, 0)
 
 
-def test_a_second_life_that_began_anew_is_followed_and_its_repeats_are_counted():
+def test_a_second_life_that_began_anew_is_followed_and_its_repeats_are_counted() -> None:
     source = letters("abcdefgh", 100)
     assert walk(source, letters("abcdefcdefg"), (100, 0)) == (106, 10, 11, 4)
     assert walk(source, letters("abcdefcd"), (100, 0)) == (105, 5, 8, 2), (
@@ -122,13 +136,13 @@ def test_a_second_life_that_began_anew_is_followed_and_its_repeats_are_counted()
     assert walk(source, letters("abcdefcdcdefgh"), (102, 2)) == (107, 13, 12, 6)
 
 
-def test_a_sync_tells_where_it_began_anew_among_records_that_are_equal():
+def test_a_sync_tells_where_it_began_anew_among_records_that_are_equal() -> None:
     source = letters("aaaaaaaab")
     assert walk(source, letters("aaaaaaaa"), (0, 0)) == (7, 7, 8, 0)
     assert walk(source, letters("aaaaaaaa"), (0, 0), [(0, 0), (3, 5)]) == (5, 7, 8, 2)
 
 
-def test_a_gap_that_mirror_maker_left_is_not_passed_over():
+def test_a_gap_that_mirror_maker_left_is_not_passed_over() -> None:
     with pytest.raises(Unproved, match="source offset 2 isn't there"):
         walk(letters("abcdef"), letters("abef"), (0, 0), [(0, 0), (4, 2)])
 
@@ -142,29 +156,31 @@ def test_a_gap_that_mirror_maker_left_is_not_passed_over():
         ("xbc", "isn't source offset 0"),
     ],
 )
-def test_what_is_not_the_sources_is_not_proved(target: str, what: str):
+def test_what_is_not_the_sources_is_not_proved(target: str, what: str) -> None:
     with pytest.raises(Unproved, match=what):
         walk(letters("abcdefgh"), letters(target), (0, 0))
 
 
-def test_a_beginning_that_might_be_two_is_not_guessed():
+def test_a_beginning_that_might_be_two_is_not_guessed() -> None:
     with pytest.raises(Unproved, match="is 2 times in front of it"):
         walk(letters("abacde"), letters("abacad"), (0, 0))
 
 
-def test_an_anchor_that_is_not_there_proves_nothing():
+def test_an_anchor_that_is_not_there_proves_nothing() -> None:
     with pytest.raises(Unproved, match="no record is at target offset 1"):
         walk(letters("abc"), [(2, "b")], (1, 1))
     with pytest.raises(Unproved, match="shows no record"):
         walk(letters("abc"), [], (1, 1))
 
 
-def test_lives_of_all_kinds_are_followed_to_the_record():
+def test_lives_of_all_kinds_are_followed_to_the_record() -> None:
     """Whatever is written, committed late and begun anew, the furthest record is found."""
     dice = random.Random(20261119)
     for _ in range(300):
         source = [(100 + 2 * n, f"record {n}") for n in range(dice.randrange(1, 60))]
-        target, syncs, committed, reached = [], [], 0, 0
+        target: list[tuple[int, str]] = []
+        syncs: list[tuple[int, int]] = []
+        committed = reached = 0
         for _life in range(dice.randrange(1, 5)):
             at = committed
             if dice.random() < 0.7 and at < len(source):

@@ -25,3 +25,16 @@ def test_filters_that_say_the_same_are_equal_and_remember_together() -> None:
     assert TopicFilter(("a",)) == TopicFilter(("a",))
     assert hash(TopicFilter(("a",))) == hash(TopicFilter(("a",)))
     assert TopicFilter(("a",)).matches("a") is not TopicFilter(("b",)).matches("a")
+
+
+@pytest.mark.parametrize(
+    "export", ["orders.diverged.20261118T040300Z", "sf.orders.diverged.20261118T040300Z"]
+)
+def test_no_pattern_matches_the_exports_of_a_failback(export: str) -> None:
+    """Not even without excludes: nobody has to know that there are such topics."""
+    assert not TopicFilter((".*", "orders.*", export), ()).matches(export)
+
+
+@pytest.mark.parametrize("name", ["orders.diverged", "orders.diverged.2026", ".diverged.20261118T040300Z"])
+def test_what_only_sounds_like_an_export_crosses(name: str) -> None:
+    assert TopicFilter((".*",), ()).matches(name)

@@ -310,10 +310,30 @@ def test_heartbeats_are_carried_on_and_never_back() -> None:
     assert "nyc.heartbeats" in got.notes[0]
 
 
-def test_a_setting_that_the_target_does_not_know_stays_behind_by_its_own_word():
+def test_a_setting_that_the_target_does_not_know_stays_behind_by_its_own_word() -> None:
     new = NewTopicPlan("sf.a", 1, (("old.one", "x"), ("retention.ms", "5")))
     said = "cluster nyc: Unknown topic config name: old.one"
     fewer = without_unknown_setting(new, said)
+    assert fewer is not None
     assert (fewer.settings, fewer.left_out) == ((("retention.ms", "5"),), ("old.one",))
     assert without_unknown_setting(fewer, said) is None, "the same word twice is something else"
     assert without_unknown_setting(new, "Invalid value x for configuration old.one") is None
+
+
+EXPORT = "orders.diverged.20261118T040300Z"
+
+
+def test_an_export_of_a_failback_is_left_out_by_patterns_and_refused_by_name() -> None:
+    got = plan(flow("orders.*", naming=IdentityNaming()), {"orders": 1, EXPORT: 1})
+    assert ([pair.source for pair in got.mirrored], got.refused) == (["orders"], ())
+    got = plan(flow("orders", EXPORT), {"orders": 1, EXPORT: 1})
+    assert [pair.source for pair in got.mirrored] == ["orders"]
+    (refused,) = got.refused
+    assert (refused.topic, refused.remedy) == (EXPORT, f"take {EXPORT} out of topics")
+    assert "never mirrored" in refused.reason
+
+
+def test_no_rule_makes_a_topic_that_looks_like_an_export() -> None:
+    got = plan(flow(naming=RuleNaming((NamingRule("orders", EXPORT),))), {"orders": 1})
+    assert got.mirrored == ()
+    assert "only a failback gives a topic such a name" in got.refused[0].reason

@@ -1,11 +1,12 @@
+from collections.abc import Iterable
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
-from causeway.core.flow_state import KnownPair
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited, LowerBound
+from causeway.core.known_pairs import KnownPair
 from causeway.core.offset_map import Run
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.translation import (
@@ -17,6 +18,7 @@ from causeway.core.translation import (
     OtherGeneration,
     PartitionMap,
     Reach,
+    WhyNot,
     reach_of,
 )
 
@@ -24,41 +26,70 @@ TP = TopicPartition("sf.orders", 0)
 SOURCE, TARGET, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
 PAIR = KnownPair(source_topic="orders", source_topic_id=SOURCE, target_topic_id=TARGET, partitions=2)
 POSITION = Position(
-    source_next=110,
-    target_next=46,
+    source_next=SourceOffset(110),
+    target_next=TargetOffset(46),
     source_topic_id=SOURCE,
     target_topic_id=TARGET,
     source_epoch=0,
     target_epoch=0,
-    generation=7,
+    generation=Generation(7),
     producer_id=9,
     time_ms=1,
 )
 
 
-def run(source_first, target_first, *segments, **changed):
-    made = Run(
+def run(
+    source_first: int,
+    target_first: int,
+    *segments: tuple[int, int],
+    generation: int = 7,
+    source_topic_id: UUID = SOURCE,
+    holes_before: tuple[int, int] = (0, 0),
+) -> Run:
+    return Run(
         target=TP,
-        source_first=source_first,
-        target_first=target_first,
+        source_first=SourceOffset(source_first),
+        target_first=TargetOffset(target_first),
         segments=segments,
         first_timestamp_ms=1,
         last_timestamp_ms=2,
-        generation=7,
-        source_topic_id=SOURCE,
+        generation=Generation(generation),
+        source_topic_id=source_topic_id,
         target_topic_id=TARGET,
+        holes_before=holes_before,
     )
-    return replace(made, **changed)
 
 
-def index(runs, reach=None):
+def reach_to(source_next: int, target_next: int, *, adopted_at: int = -1) -> Reach:
+    return Reach(
+        source_next=SourceOffset(source_next), target_next=TargetOffset(target_next), adopted_at=adopted_at
+    )
+
+
+def older(source_begins: int, target_begins: int) -> OlderThanMap:
+    return OlderThanMap(SourceOffset(source_begins), TargetOffset(target_begins))
+
+
+def ahead(source_next: int, target_next: int) -> AheadOfMirror:
+    return AheadOfMirror(SourceOffset(source_next), TargetOffset(target_next))
+
+
+def at_source(*offsets: int) -> list[SourceOffset]:
+    return [SourceOffset(offset) for offset in offsets]
+
+
+def at_target(*offsets: int) -> list[TargetOffset]:
+    return [TargetOffset(offset) for offset in offsets]
+
+
+def index(runs: Iterable[Run], reach: Reach | None = None) -> PartitionMap:
     return PartitionMap(runs, reach, source_topic_id=SOURCE, target_topic_id=TARGET)
 
 
 # The picture of the module: a hole of two on the source, a marker at 43 on the target, a marker at the end.
 PICTURE = [run(100, 40, (3, 0)), run(105, 44, (2, 0))]
-REACH = Reach(source_next=110, target_next=46)
-OLD, AHEAD = OlderThanMap(100, 40), AheadOfMirror(110, 46)
+REACH = reach_to(110, 46)
+OLD, AHEAD = older(100, 40), ahead(110, 46)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +99,9 @@ OLD, AHEAD = OlderThanMap(100, 40), AheadOfMirror(110, 46)
         *[(107, 46), (110, 46), (111, AHEAD), (1 << 62, AHEAD)],
     ],
 )
-def test_to_the_target(offset, answer):
-    assert index(PICTURE, REACH).to_target(offset) == answer
-    assert index(PICTURE, REACH).to_targets([offset, offset]) == [answer, answer]
+def test_to_the_target(offset: int, answer: int | WhyNot) -> None:
+    assert index(PICTURE, REACH).to_target(SourceOffset(offset)) == answer
+    assert index(PICTURE, REACH).to_targets(at_source(offset, offset)) == [answer, answer]
 
 
 @pytest.mark.parametrize(
@@ -88,99 +119,110 @@ def test_to_the_target(offset, answer):
         (48, AHEAD),
     ],
 )
-def test_and_back(offset, answer):
-    assert index(PICTURE, REACH).to_source(offset) == answer
-    assert index(PICTURE, REACH).to_sources([offset]) == [answer]
+def test_and_back(offset: int, answer: int | WhyNot) -> None:
+    assert index(PICTURE, REACH).to_source(TargetOffset(offset)) == answer
+    assert index(PICTURE, REACH).to_sources(at_target(offset)) == [answer]
 
 
-def test_how_far_a_target_offset_can_be_is_the_end_of_its_log_if_that_was_asked():
-    known = index(PICTURE, replace(REACH, target_end=60))
-    assert (known.to_source(60), known.to_source(61)) == (107, AHEAD)
+def test_how_far_a_target_offset_can_be_is_the_end_of_its_log_if_that_was_asked() -> None:
+    known = index(PICTURE, replace(REACH, target_end=TargetOffset(60)))
+    assert (known.to_source(TargetOffset(60)), known.to_source(TargetOffset(61))) == (107, AHEAD)
 
 
-def test_holes_inside_a_run():
+def test_holes_inside_a_run() -> None:
     holed = index([run(100, 40, (3, 2), (2, 0))])
-    assert holed.to_targets(range(100, 108)) == [40, 41, 42, 43, 43, 43, 44, 45]
-    assert holed.to_sources(range(40, 46)) == [100, 101, 102, 105, 106, 107]
+    assert holed.to_targets(at_source(*range(100, 108))) == [40, 41, 42, 43, 43, 43, 44, 45]
+    assert holed.to_sources(at_target(*range(40, 46))) == [100, 101, 102, 105, 106, 107]
 
 
-def test_in_front_of_the_first_record_the_map_knows_from_where_the_mirror_began():
+def test_in_front_of_the_first_record_the_map_knows_from_where_the_mirror_began() -> None:
     begun = index([run(100, 40, (3, 0), holes_before=(4, 2))])
-    assert begun.to_targets([95, 96, 99, 100]) == [OlderThanMap(96, 38), 40, 40, 40]
-    assert begun.to_sources([37, 38, 39, 40]) == [OlderThanMap(96, 38), 100, 100, 100]
+    assert begun.to_targets(at_source(95, 96, 99, 100)) == [older(96, 38), 40, 40, 40]
+    assert begun.to_sources(at_target(37, 38, 39, 40)) == [older(96, 38), 100, 100, 100]
 
 
-def test_an_empty_partition_with_a_position_is_at_its_place():
-    empty = index([], Reach(source_next=5, target_next=9))
-    assert empty.to_targets([4, 5, 6]) == [OlderThanMap(5, 9), 9, AheadOfMirror(5, 9)]
-    assert empty.to_sources([8, 9]) == [OlderThanMap(5, 9), 5]
+def test_an_empty_partition_with_a_position_is_at_its_place() -> None:
+    empty = index([], reach_to(5, 9))
+    assert empty.to_targets(at_source(4, 5, 6)) == [older(5, 9), 9, ahead(5, 9)]
+    assert empty.to_sources(at_target(8, 9)) == [older(5, 9), 5]
 
 
-def test_without_runs_and_position_nothing_was_mirrored():
-    assert index([]).to_targets([0, 5]) == [NeverMirrored(), NeverMirrored()]
-    assert index([]).to_source(0) == NeverMirrored()
+def test_without_runs_and_position_nothing_was_mirrored() -> None:
+    assert index([]).to_targets(at_source(0, 5)) == [NeverMirrored(), NeverMirrored()]
+    assert index([]).to_source(TargetOffset(0)) == NeverMirrored()
     assert index([]).reach is None
 
 
-def test_runs_of_topics_made_anew_are_never_mixed_in():
-    older = [run(100, 40, (900, 0), source_topic_id=OTHER)]
-    assert index(older).to_target(100) == OtherGeneration(OTHER, TARGET)
-    assert index([*older, run(0, 941, (5, 0))]).to_targets([0, 4, 5, 6]) == [
+def test_runs_of_topics_made_anew_are_never_mixed_in() -> None:
+    elder = [run(100, 40, (900, 0), source_topic_id=OTHER)]
+    assert index(elder).to_target(SourceOffset(100)) == OtherGeneration(OTHER, TARGET)
+    assert index([*elder, run(0, 941, (5, 0))]).to_targets(at_source(0, 4, 5, 6)) == [
         941,
         945,
         946,
-        AheadOfMirror(5, 946),
+        ahead(5, 946),
     ]
-    assert index([*older, run(0, 941, (5, 0))]).to_source(100) == OlderThanMap(0, 941)
+    assert index([*elder, run(0, 941, (5, 0))]).to_source(TargetOffset(100)) == older(0, 941)
 
 
-def test_a_lost_tail_is_not_promised_until_it_is_copied_again():
-    cut = index(PICTURE, Reach(source_next=102, target_next=42))
-    assert cut.to_targets([101, 102, 103, 105]) == [41, 42, AheadOfMirror(102, 42), AheadOfMirror(102, 42)]
-    again = index([*PICTURE, run(102, 50, (9, 0))], Reach(source_next=111, target_next=59))
-    assert again.to_targets([101, 102, 105, 111]) == [41, 50, 53, 59]
+def test_a_lost_tail_is_not_promised_until_it_is_copied_again() -> None:
+    cut = index(PICTURE, reach_to(102, 42))
+    assert cut.to_targets(at_source(101, 102, 103, 105)) == [41, 42, ahead(102, 42), ahead(102, 42)]
+    again = index([*PICTURE, run(102, 50, (9, 0))], reach_to(111, 59))
+    assert again.to_targets(at_source(101, 102, 105, 111)) == [41, 50, 53, 59]
 
 
-def test_a_position_that_is_newer_than_the_map_tells_nothing_of_what_the_map_lacks():
-    trailing = index(PICTURE, Reach(source_next=500, target_next=400))
-    assert trailing.to_targets([106, 107, 108]) == [45, 46, AheadOfMirror(107, 46)]
+def test_a_position_that_is_newer_than_the_map_tells_nothing_of_what_the_map_lacks() -> None:
+    trailing = index(PICTURE, reach_to(500, 400))
+    assert trailing.to_targets(at_source(106, 107, 108)) == [45, 46, ahead(107, 46)]
 
 
-def test_an_adopted_position_needs_no_run_in_front_of_it():
-    adopted = index(PICTURE, Reach(source_next=500, target_next=400, is_adopted=True))
-    assert adopted.to_targets([106, 499, 500, 501]) == [45, 400, 400, AheadOfMirror(500, 400)]
-    assert adopted.to_source(400) == 500
+def test_an_adopted_position_needs_no_run_in_front_of_it() -> None:
+    adopted = index(PICTURE, reach_to(500, 400, adopted_at=8))
+    assert adopted.to_targets(at_source(106, 499, 500, 501)) == [45, 400, 400, ahead(500, 400)]
+    assert adopted.to_source(TargetOffset(400)) == 500
 
 
-def test_where_a_person_went_back_on_the_source_the_offsets_behind_are_new_ones():
+def test_what_was_copied_since_an_adoption_says_more_than_the_adoption() -> None:
+    since = [*PICTURE, run(500, 400, (9, 0), generation=9)]
+    copied = index(since, reach_to(512, 500, adopted_at=8))
+    assert copied.to_targets(at_source(106, 499, 500, 510)) == [45, 400, 400, ahead(509, 409)]
+
+
+def test_where_a_person_went_back_on_the_source_the_offsets_behind_are_new_ones() -> None:
     """As after a source that lost its tail: other records have these offsets now, and aren't copied yet."""
-    back = index(PICTURE, Reach(source_next=102, target_next=60, is_adopted=True))
-    assert back.to_targets([101, 102, 103, 105]) == [41, 60, AheadOfMirror(102, 60), AheadOfMirror(102, 60)]
-    copied = index([*PICTURE, run(102, 61, (9, 0))], Reach(source_next=111, target_next=70))
-    assert copied.to_targets([101, 102, 105]) == [41, 61, 64]
-    assert copied.to_sources([41, 42, 44, 61]) == [101, 102, 102, 102]
+    back = index(PICTURE, reach_to(102, 60, adopted_at=8))
+    assert back.to_targets(at_source(101, 102, 103, 105)) == [41, 60, ahead(102, 60), ahead(102, 60)]
+    copied = index([*PICTURE, run(102, 61, (9, 0))], reach_to(111, 70))
+    assert copied.to_targets(at_source(101, 102, 105)) == [41, 61, 64]
+    assert copied.to_sources(at_target(41, 42, 44, 61)) == [101, 102, 102, 102]
 
 
-def test_the_reach_is_the_position_of_these_two_topics():
-    assert reach_of(POSITION, PAIR) == REACH
-    assert reach_of(POSITION, PAIR, target_end=50) == replace(REACH, target_end=50)
-    assert reach_of(POSITION, replace(PAIR, adopted_at=7)) == replace(REACH, is_adopted=True)
-    assert reach_of(POSITION, replace(PAIR, adopted_at=6)) == REACH
-    assert reach_of(replace(POSITION, target_topic_id=OTHER), PAIR) is None
-    assert reach_of(None, PAIR) is None
-    assert reach_of(ForeignPosition(5, "it isn't ours"), PAIR) is None
+def test_the_reach_is_the_position_of_these_two_topics() -> None:
+    assert reach_of(POSITION, PAIR, 0) == REACH
+    assert reach_of(POSITION, PAIR, 0, target_end=TargetOffset(50)) == replace(
+        REACH, target_end=TargetOffset(50)
+    )
+    assert reach_of(POSITION, replace(PAIR, adopted={0: 7}), 0) == replace(REACH, adopted_at=7)
+    assert reach_of(POSITION, replace(PAIR, adopted={0: 7}), 1) == REACH
+    again = reach_of(POSITION, replace(PAIR, all_adopted_at=6), 0)
+    assert again == replace(REACH, adopted_at=6), "a run has committed it again"
+    assert reach_of(POSITION, replace(PAIR, adopted={0: 8}), 0) == REACH, "it is from before the adoption"
+    assert reach_of(replace(POSITION, target_topic_id=OTHER), PAIR, 0) is None
+    assert reach_of(None, PAIR, 0) is None
+    assert reach_of(ForeignPosition(5, "it isn't ours"), PAIR, 0) is None
 
 
-def test_a_flow_is_asked_by_names():
+def test_a_flow_is_asked_by_names() -> None:
     flow = FlowMap({"sf.orders": PAIR}, {TP: index(PICTURE, REACH)})
     orders = TopicPartition("orders", 0)
     assert flow.target_of(orders) == TP
     assert flow.source_of(TP) == orders
-    assert (flow.to_target(orders, 106), flow.to_source(TP, 45)) == (45, 106)
-    assert flow.to_target(TopicPartition("orders", 1), 0) == NeverMirrored()
-    assert flow.to_source(TopicPartition("sf.orders", 1), 0) == NeverMirrored()
-    assert flow.to_target(TopicPartition("sf.orders", 0), 0) == NotInFlow("sf.orders")
-    assert flow.to_source(orders, 0) == NotInFlow("orders")
+    assert (flow.to_target(orders, SourceOffset(106)), flow.to_source(TP, TargetOffset(45))) == (45, 106)
+    assert flow.to_target(TopicPartition("orders", 1), SourceOffset(0)) == NeverMirrored()
+    assert flow.to_source(TopicPartition("sf.orders", 1), TargetOffset(0)) == NeverMirrored()
+    assert flow.to_target(TopicPartition("sf.orders", 0), SourceOffset(0)) == NotInFlow("sf.orders")
+    assert flow.to_source(orders, TargetOffset(0)) == NotInFlow("orders")
     assert flow.source_of(orders) == NotInFlow("orders")
 
 
@@ -194,38 +236,41 @@ def test_a_flow_is_asked_by_names():
         (NotInFlow("x"), "topic not in the flow"),
     ],
 )
-def test_each_reason_says_itself(why, text):
+def test_each_reason_says_itself(why: WhyNot, text: str) -> None:
     assert str(why) == text
     assert text.startswith(why.reason)
 
 
-def inherited(**changed):
-    made = Inherited(
+def inherited(*, target_topic_id: UUID = TARGET) -> Inherited:
+    return Inherited(
         source_topic_id=SOURCE,
-        target_topic_id=TARGET,
-        source_next=100,
-        target_next=40,
+        target_topic_id=target_topic_id,
+        source_next=SourceOffset(100),
+        target_next=TargetOffset(40),
         points=((10, 5), (60, 30)),
     )
-    return replace(made, **changed)
 
 
-def taken_over(told, runs=(), reach=None):
+def taken_over(told: Inherited, runs: Iterable[Run] = (), reach: Reach | None = None) -> PartitionMap:
     return PartitionMap(runs, reach, source_topic_id=SOURCE, target_topic_id=TARGET, inherited=told)
 
 
-ADOPTED = Reach(source_next=100, target_next=40, is_adopted=True)
+ADOPTED = reach_to(100, 40, adopted_at=8)
 
 
 @pytest.mark.parametrize(("runs", "reach"), [((), ADOPTED), (PICTURE, REACH)])
-def test_in_front_of_a_takeover_there_are_lower_bounds_both_ways(runs, reach):
+def test_in_front_of_a_takeover_there_are_lower_bounds_both_ways(runs: Iterable[Run], reach: Reach) -> None:
     found = taken_over(inherited(), runs, reach)
-    begins = OlderThanMap(100, 40)
-    assert found.to_targets([9, 10, 59, 60, 99, 100]) == [begins, *map(LowerBound, (5, 6, 30, 31)), 40]
-    assert found.to_sources([4, 5, 29, 39, 40]) == [begins, *map(LowerBound, (10, 11, 61)), 100]
+    begins = older(100, 40)
+    assert found.to_targets(at_source(9, 10, 59, 60, 99, 100)) == [
+        begins,
+        *map(LowerBound, (5, 6, 30, 31)),
+        40,
+    ]
+    assert found.to_sources(at_target(4, 5, 29, 39, 40)) == [begins, *map(LowerBound, (10, 11, 61)), 100]
 
 
-def test_what_was_inherited_says_nothing_of_other_topics_nor_of_what_was_copied_since():
-    assert taken_over(inherited(target_topic_id=OTHER), PICTURE, REACH).to_target(50) == OLD
+def test_what_was_inherited_says_nothing_of_other_topics_nor_of_what_was_copied_since() -> None:
+    assert taken_over(inherited(target_topic_id=OTHER), PICTURE, REACH).to_target(SourceOffset(50)) == OLD
     trimmed = [run(105, 44, (2, 0))]
-    assert taken_over(inherited(), trimmed, REACH).to_target(102) == OlderThanMap(105, 44)
+    assert taken_over(inherited(), trimmed, REACH).to_target(SourceOffset(102)) == older(105, 44)

@@ -33,4 +33,16 @@ def test_what_would_be_gone_for_good_is_loud() -> None:
     assert "GONE FOR GOOD 3 records" in told(partitions=(replace(partition, gone=exact(3)),))
     unread = told(partitions=(replace(partition, gone=unknown("not all was read")),))
     assert "GONE FOR GOOD unknown records" in unread
-    assert "(not all was read): refused without --accept-loss" in unread
+    assert (
+        "of orders: neither on the new primary nor exported (not all was read); refused without --accept-loss"
+        in unread
+    )
+
+
+def test_who_may_read_the_exports_is_named_as_far_as_anybody_knows() -> None:
+    plan = FailbackPlan(flow="f", reverse="b", way=Way.RESUME, cuts=(cut(tail=exact(5)),), late=())
+    assert "CHECK the groups with members on the new primary: none is known" in plan_text(plan)
+    text = plan_text(replace(plan, at_work=("audit", "bill\x1b[2Jing")))
+    assert "a consumer that subscribes to a pattern (.*, orders.*) reads them" in text
+    assert "on the new primary: audit, bill\\x1b[2Jing" in text
+    assert "EXPORTS" not in plan_text(replace(plan, cuts=(cut(tail=exact(0)),)))

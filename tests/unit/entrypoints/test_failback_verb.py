@@ -75,6 +75,7 @@ def failback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failback:
         return deployment, deployment.flow("sf_to_nyc"), "sf", "nyc"
 
     monkeypatch.setattr(failback_verb, "opened", opened)
+    monkeypatch.setattr(failback_verb, "with_next", lambda _request, outcome: outcome)
     monkeypatch.setattr(back, "fail_back", made.fail_back)
     monkeypatch.setattr(back, "look_before_failback", lambda _ways, _way: PLAN)
     return made
@@ -82,7 +83,7 @@ def failback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failback:
 
 def test_only_the_flows_name_empties_anything(failback: Failback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-    with pytest.raises(BadInput, match="nothing was done"):
+    with pytest.raises(BadInput, match=f"nothing was done; .* --yes --plan {PLAN.hash} in a script"):
         failback.type("--rebuild")
     assert failback.done == []
     assert any("9 records of sf are DELETED" in line for line in failback.said), "the price comes first"
@@ -96,6 +97,28 @@ def test_a_script_says_what_it_agrees_to(failback: Failback) -> None:
     failback.type("--resume", "--yes")
     found = [(way, operator.accepts_loss, operator.expected_plan) for way, operator in failback.done]
     assert found == [(Way.REBUILD, True, PLAN.hash), (Way.RESUME, False, "")]
+
+
+def test_who_empties_topics_in_a_script_says_by_which_plan(failback: Failback) -> None:
+    with pytest.raises(BadInput) as refused:
+        failback.type("--rebuild", "--yes")
+    assert "where it doesn't ask it needs the plan that was agreed to" in str(refused.value)
+    assert "`causeway failback sf_to_nyc --rebuild --dry-run` shows the price and the plan" in str(
+        refused.value
+    )
+    assert "name it by --plan" in str(refused.value)
+    assert (failback.done, failback.said) == ([], [])
+    failback.type("--rebuild", "--yes", "--dry-run")  # writes nothing
+    failback.type("--rebuild", "--yes", "--plan", PLAN.hash)
+    assert [operator.expected_plan for _, operator in failback.done] == [PLAN.hash]
+
+
+def test_the_question_says_the_price_once_more(failback: Failback, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below tables that may be long."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("sf_to_nyc\n"))
+    failback.type("--rebuild")
+    wanted = "type sf_to_nyc to delete all 9 records of 1 topic of sf, and mirror nyc there anew:"
+    assert failback.said[-1] == wanted
 
 
 def test_a_plan_that_is_empty_agrees_to_nothing(failback: Failback) -> None:
@@ -116,3 +139,17 @@ def test_a_dry_run_tells_the_price_and_does_nothing(failback: Failback) -> None:
 def test_the_ways_exclude_each_other(failback: Failback) -> None:
     with pytest.raises(BadInput, match="not allowed"):
         failback.type("--rebuild", "--resume")
+
+
+@pytest.mark.parametrize("step", ["--resume", "--rebuild", "--home"])
+def test_ctrl_c_before_anything_was_written_says_so(
+    failback: Failback, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def pressed(_request: Request) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(failback_verb, "opened", pressed)
+    with pytest.raises(
+        KeyboardInterrupt, match="nothing was done: no group was moved, no record was written"
+    ):
+        failback.type(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -18,6 +19,7 @@ from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
 from causeway.core.failover.sheet import Loss, Sheet
 from causeway.core.failover.wish import Mode, Wish
 from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.entrypoints import failover_verb
 from causeway.entrypoints.cli import parser
 from causeway.entrypoints.failover_page import page
 from causeway.entrypoints.failover_text import sheet_text
@@ -34,10 +36,11 @@ flows:
   sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
 """
 TP = TopicPartition("sf.orders", 0)
+RequestOf = Callable[..., Request]
 
 
 @pytest.fixture
-def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RequestOf:
     (tmp_path / "flows.yaml").write_text(FLOWS)
 
     def make(*arguments: str) -> Request:
@@ -51,7 +54,7 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_what_was_typed_becomes_a_wish(request_of) -> None:
+def test_what_was_typed_becomes_a_wish(request_of: RequestOf) -> None:
     given = ("--at", "2025-11-18T04:03:00Z", "--safety", "30s", "--groups", "billing", "audit.*")
     wish = _wish(request_of(*given))
     assert wish.at_ms == 1_763_438_580_000
@@ -80,14 +83,18 @@ def test_what_was_typed_becomes_a_wish(request_of) -> None:
         (["--at", ""], "--at"),
     ],
 )
-def test_what_is_refused_before_any_cluster_is_asked(request_of, arguments: list[str], why: str) -> None:
+def test_what_is_refused_before_any_cluster_is_asked(
+    request_of: RequestOf, arguments: list[str], why: str
+) -> None:
     with pytest.raises(BadInput) as refused:
         _wish(request_of(*arguments))
     assert why in str(refused.value)
 
 
 @pytest.mark.parametrize("typed", ["", "y\n", "yes\n", "nyc_to_sf\n"])
-def test_only_the_flows_name_is_a_yes(request_of, monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+def test_only_the_flows_name_is_a_yes(
+    request_of: RequestOf, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     with pytest.raises(BadInput, match="nothing was done"):
         ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
@@ -97,7 +104,7 @@ def test_only_the_flows_name_is_a_yes(request_of, monkeypatch: pytest.MonkeyPatc
     ask(request_of("--at", "latest", "--yes"), "sf_to_nyc", "fail over")
 
 
-def test_each_time_that_groups_are_named_counts(request_of) -> None:
+def test_each_time_that_groups_are_named_counts(request_of: RequestOf) -> None:
     given = ("--at", "latest", "--groups", "a", "b", "--groups", "c", "--topics", "t", "--topics", "u")
     wish = _wish(request_of(*given))
     assert (wish.groups, wish.topics) == (("a", "b", "c"), ("t", "u"))
@@ -113,7 +120,9 @@ def test_each_time_that_groups_are_named_counts(request_of) -> None:
         ("--at", "latest", "--groups", "-dash", "team 7", "it's", "--active", "leave", "--topics", "a.*"),
     ],
 )
-def test_what_somebody_has_begun_is_told_as_it_is_typed(request_of, given: tuple[str, ...]) -> None:
+def test_what_somebody_has_begun_is_told_as_it_is_typed(
+    request_of: RequestOf, given: tuple[str, ...]
+) -> None:
     if "-dash" in given:
         given = (*given[:2], "--groups=-dash", "--groups", "team 7", "it's", *given[6:])
     wish = _wish(request_of(*given))
@@ -124,20 +133,26 @@ def test_what_somebody_has_begun_is_told_as_it_is_typed(request_of, given: tuple
 
 @pytest.mark.parametrize("closed", [None, io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8")])
 def test_nobody_there_to_type_and_no_text_are_no_yes(
-    request_of, monkeypatch: pytest.MonkeyPatch, closed: object
+    request_of: RequestOf, monkeypatch: pytest.MonkeyPatch, closed: object
 ) -> None:
     monkeypatch.setattr("sys.stdin", closed)
     with pytest.raises(BadInput, match="nothing was done"):
         ask(request_of("--at", "latest"), "sf_to_nyc", "fail over")
 
 
-@pytest.mark.parametrize("still", ["0s", "999ms", "5"])
-def test_that_nobody_writes_isnt_seen_in_no_time(request_of, still: str) -> None:
+@pytest.mark.parametrize("still", ["0s", "999ms", "5", "61m", "999999999999d"])
+def test_that_nobody_writes_isnt_seen_in_no_time(request_of: RequestOf, still: str) -> None:
     with pytest.raises(BadInput, match=f"--still = {still}: must be"):
         failover_flow(request_of("--planned", "--still", still))
 
 
-def test_a_plan_that_is_empty_agrees_to_nothing(request_of) -> None:
+def test_nobody_steps_back_before_kafkas_time_begins(request_of: RequestOf) -> None:
+    with pytest.raises(BadInput, match="--safety = 31s: steps back before 1970"):
+        _wish(request_of("--at", "1970-01-01T00:00:30Z", "--safety", "31s"))
+    assert _wish(request_of("--at", "1970-01-01T00:00:30Z", "--safety", "30s")).moment_ms == 0
+
+
+def test_a_plan_that_is_empty_agrees_to_nothing(request_of: RequestOf) -> None:
     with pytest.raises(BadInput, match=r"--plan = \(empty\)"):
         plan_given(request_of("--at", "latest", "--plan", ""))
     assert plan_given(request_of("--at", "latest", "--plan", "0123 ")) == "0123"
@@ -148,7 +163,7 @@ def test_a_plan_that_is_empty_agrees_to_nothing(request_of) -> None:
     "besides", [("--dry-run",), ("--groups", "a"), ("--topics", "t"), ("--plan", "x"), ("--safety", "1s")]
 )
 def test_a_rollback_takes_all_back_and_says_so_to_who_expects_less(
-    request_of, besides: tuple[str, ...]
+    request_of: RequestOf, besides: tuple[str, ...]
 ) -> None:
     with pytest.raises(BadInput, match=f"{besides[0]}: means nothing beside --rollback"):
         failover_flow(request_of("--rollback", "r1", "--yes", *besides))
@@ -173,7 +188,15 @@ def test_a_name_cant_write_to_the_terminal_of_who_reads_what_was_left_alone() ->
     assert told.exit_code == 5
     assert "\x1b" not in told.text
     assert not [line for line in told.text.splitlines() if line.startswith("causeway: done")]
-    assert "... and 10 more" in told.text
+    assert "40 of 50 shown, 10 more left alone: --json has them all" in told.text
+
+
+def test_what_slipped_in_and_was_put_right_is_said_and_is_no_failure() -> None:
+    done = replace(moved(None, 1), slipped=("billing on sf.orders-0: somebody\ncommitted 900",))
+    told = failed_over(done)
+    assert (told.exit_code, told.payload["slipped"]) == (0, list(done.slipped))
+    (line,) = [line for line in told.text.splitlines() if line.startswith("PUT RIGHT")]
+    assert "billing on sf.orders-0: somebody" in line
 
 
 def test_a_failover_that_knows_no_group_isnt_done(sheet: Sheet) -> None:
@@ -227,7 +250,7 @@ def sheet() -> Sheet:
 
 def test_the_sheet_on_a_terminal(sheet: Sheet) -> None:
     text = sheet_text(sheet)
-    assert "failover to 2025-11-18T04:03:00Z, 30 s stepped back" in text
+    assert "failover to 2025-11-18T04:03:00Z (20 s ago), 30 s stepped back" in text
     assert "LEFT ALONE audit: it has members" in text
     assert "at least 7" in text
     assert "NOT SURE because the source can't be asked" in text
@@ -253,3 +276,22 @@ def test_the_sheet_for_machines(sheet: Sheet) -> None:
     }
     assert told["plan"] == sheet.plan.hash
     assert told["v"] == 1
+
+
+@pytest.mark.parametrize(
+    "said", ["", "failover r1 of sf_to_nyc isn't finished: the same command goes on with it"]
+)
+@pytest.mark.parametrize(
+    "given", [["--at", "latest"], ["--at", "latest", "--dry-run"], ["--planned"], ["--rollback", "r1"]]
+)
+def test_ctrl_c_always_says_whether_anything_was_done(
+    request_of: RequestOf, monkeypatch: pytest.MonkeyPatch, given: list[str], said: str
+) -> None:
+    def pressed(_request: Request) -> None:
+        raise KeyboardInterrupt(*filter(None, [said]))
+
+    monkeypatch.setattr(failover_verb, "opened", pressed)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        failover_flow(request_of(*given))
+    nothing = "nothing was done: no group was moved, and no fence was raised or lifted"
+    assert str(stop.value) == (said or nothing)

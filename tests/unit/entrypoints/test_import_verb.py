@@ -10,6 +10,7 @@ import pytest
 
 from causeway.config.load import load_flows
 from causeway.entrypoints.cli import main
+from causeway.lab.certificates import ensure_certificates
 
 CANARY = "hunter2-canary"
 MM2 = f"""\
@@ -66,8 +67,7 @@ def test_it_writes_what_causeway_accepts_and_secrets_for_their_owner_only(
 def test_what_it_wrote_is_what_the_command_line_finds(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ca = project / "ca.pem"
-    ca.write_text("-----BEGIN CERTIFICATE-----\n")
+    ca = ensure_certificates(project, "sf").authority
     with (project / "mm2.properties").open("a") as file:
         file.write(f"ssl.truststore.type = PEM\nssl.truststore.location = {ca}\n")
     assert main(["import-mm2", "mm2.properties", "--connections", "c.env"]) == 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import TypedDict
 from uuid import UUID
 
 import pytest
 
-from causeway.core.flow_state import KnownPair
-from causeway.core.identity import TopicPartition
+from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited
+from causeway.core.known_pairs import KnownPair
 from causeway.core.offset_map import Run
 from causeway.core.translation import FlowMap, PartitionMap, Reach
 from causeway.entrypoints.cli import main
@@ -24,17 +25,24 @@ clusters:
 flows:
   sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
 """
-IDS = {"source_topic_id": UUID(int=1), "target_topic_id": UUID(int=2)}
+
+
+class Ids(TypedDict):
+    source_topic_id: UUID
+    target_topic_id: UUID
+
+
+IDS = Ids(source_topic_id=UUID(int=1), target_topic_id=UUID(int=2))
 PAIR = KnownPair(source_topic="orders", partitions=1, **IDS)
 PLACE = TopicPartition("sf.orders", 0)
 RUN = Run(
     target=PLACE,
-    source_first=100,
-    target_first=40,
+    source_first=SourceOffset(100),
+    target_first=TargetOffset(40),
     segments=((3, 2), (2, 0)),
     first_timestamp_ms=1,
     last_timestamp_ms=2,
-    generation=7,
+    generation=Generation(7),
     **IDS,
 )
 
@@ -47,9 +55,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SF", "NYC"):
         connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"{name}:1"}}
         monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name}", json.dumps(connection))
-    index = PartitionMap([RUN], Reach(source_next=107, target_next=45), **IDS)
+    index = PartitionMap([RUN], Reach(source_next=SourceOffset(107), target_next=TargetOffset(45)), **IDS)
     found = FlowMap({"sf.orders": PAIR}, {PLACE: index})
-    monkeypatch.setattr(translation, "load_flow_map", lambda *_: found)
+    monkeypatch.setattr(translation, "load_flow_map", lambda *_, **__: found)
 
 
 def test_each_place_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,10 +71,12 @@ def test_a_lower_bound_is_an_answer_that_says_what_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     points = ((10, 5), (60, 30))
-    told = Inherited(source_next=100, target_next=40, points=points, **IDS)
-    index = PartitionMap([RUN], Reach(source_next=107, target_next=45), **IDS, inherited=told)
+    told = Inherited(source_next=SourceOffset(100), target_next=TargetOffset(40), points=points, **IDS)
+    index = PartitionMap(
+        [RUN], Reach(source_next=SourceOffset(107), target_next=TargetOffset(45)), **IDS, inherited=told
+    )
     found = FlowMap({"sf.orders": PAIR}, {PLACE: index})
-    monkeypatch.setattr(translation, "load_flow_map", lambda *_: found)
+    monkeypatch.setattr(translation, "load_flow_map", lambda *_, **__: found)
     bound = "a lower bound, by MirrorMaker 2's offset syncs"
     assert main(["translate", "sf_to_nyc", "orders:0:61", "orders:0:100"]) == 0
     assert (

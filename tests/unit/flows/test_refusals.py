@@ -1,11 +1,12 @@
 """What a broker's refusal of one partition means: parked, doubt, beaten, or only later."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 import pytest
 
 from causeway.core.errors import NotAuthorized
-from causeway.core.identity import Pair, TopicPartition
+from causeway.core.identity import Pair, SourceOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_task import Assignment, ParkReason
 from causeway.core.ports import Beaten, Diverged, Doubt, Refused
@@ -19,7 +20,7 @@ ASSIGNMENT = Assignment(
         source_topic_id=UUID(int=1),
         target_topic_id=UUID(int=2),
     ),
-    end=500,
+    end=SourceOffset(500),
     start=None,
     known=False,
 )
@@ -57,18 +58,18 @@ SOURCE_PARKED = {
 UNKNOWN_CODE = 9_999
 
 
-def every_code_but(known):
+def every_code_but(known: Collection[Code]) -> list[int]:
     return [*(code for code in Code if code not in known and code != Code.NONE), UNKNOWN_CODE]
 
 
 @pytest.mark.parametrize("code", sorted(BEATEN), ids=lambda code: code.name)
-def test_who_was_fenced_is_beaten(code):
+def test_who_was_fenced_is_beaten(code: Code) -> None:
     with pytest.raises(Beaten, match=f"sf.orders-3: {code.name}"):
         append_refusal(ASSIGNMENT, SENT, Refused(code))
 
 
 @pytest.mark.parametrize("code", PARKED, ids=lambda code: code.name)
-def test_a_batch_at_fault_parks_with_the_way_out(code):
+def test_a_batch_at_fault_parks_with_the_way_out(code: Code) -> None:
     parked = append_refusal(ASSIGNMENT, SENT, Refused(code))
     assert PARKED[code] in parked.remedy
     assert "{" not in parked.remedy
@@ -76,32 +77,35 @@ def test_a_batch_at_fault_parks_with_the_way_out(code):
     assert parked.reason is (ParkReason.NOT_AUTHORIZED if is_right else ParkReason.REFUSED)
 
 
-def test_a_refused_batch_is_named_by_where_it_lies_on_the_source():
+def test_a_refused_batch_is_named_by_where_it_lies_on_the_source() -> None:
     parked = append_refusal(ASSIGNMENT, SENT, Refused(Code.MESSAGE_TOO_LARGE, "limit 1000"))
     assert parked.facts == (
         "the batch of 5 records at orders-3 offset 100 (777 bytes): MESSAGE_TOO_LARGE (limit 1000)"
     )
 
 
-def test_whatever_else_an_append_is_refused_for_is_doubt():
+def test_whatever_else_an_append_is_refused_for_is_doubt() -> None:
     for code in every_code_but(BEATEN | PARKED.keys()):
         with pytest.raises(Doubt, match=r"sf\.orders-3: "):
             append_refusal(ASSIGNMENT, SENT, Refused(code))
 
 
 @pytest.mark.parametrize("code", SOURCE_PARKED, ids=lambda code: code.name)
-def test_what_the_source_will_never_give_parks(code):
+def test_what_the_source_will_never_give_parks(code: Code) -> None:
     parked = fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(code, log_start=130, log_end=200))
+    assert parked is not None
     assert parked.reason is SOURCE_PARKED[code]
     assert "orders" in parked.facts
     ways_out = ("accept-gap f orders 3 107 130", "restart-topic f orders", "--operation Read --topic orders")
     assert any(way_out in parked.remedy for way_out in ways_out)
 
 
-def test_a_gap_says_what_is_gone_and_the_command_that_goes_on():
+def test_a_gap_says_what_is_gone_and_the_command_that_goes_on() -> None:
     told = fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(Code.OFFSET_OUT_OF_RANGE, "", 200, 300))
+    assert told is not None
     assert told.facts == (
-        "offsets 107 to 199 of orders-3 are gone and were never copied: its log begins at 200"
+        "offsets 107 to 199 of orders-3 are gone and were never copied: its log begins at 200; whether they "
+        "held records, or only markers (each transaction leaves one), nothing tells any more"
     )
     assert '`causeway accept-gap f orders 3 107 200 --because "..."`' in told.remedy
 
@@ -109,24 +113,25 @@ def test_a_gap_says_what_is_gone_and_the_command_that_goes_on():
 @pytest.mark.parametrize(
     "answer", [Refused(Code.OFFSET_OUT_OF_RANGE, "", 0, 90), Refused(Code.OFFSET_OUT_OF_RANGE)]
 )
-def test_a_log_that_ends_in_front_of_what_was_asked_for_is_for_the_next_look(answer):
+def test_a_log_that_ends_in_front_of_what_was_asked_for_is_for_the_next_look(answer: Refused) -> None:
     assert fetch_refusal("f", ASSIGNMENT, 107, 100, answer) is None
 
 
-def test_what_was_read_of_a_log_that_was_cut_since_is_void():
+def test_what_was_read_of_a_log_that_was_cut_since_is_void() -> None:
     assert is_cut(107, Refused(Code.OFFSET_OUT_OF_RANGE, "", 0, 90))
     assert is_cut(107, Diverged(epoch=4, end=90))
     assert not is_cut(107, Refused(Code.OFFSET_OUT_OF_RANGE, "", 200, 300))
     assert not is_cut(107, Refused(Code.NOT_LEADER_OR_FOLLOWER))
 
 
-def test_every_other_refusal_of_the_source_passes():
+def test_every_other_refusal_of_the_source_passes() -> None:
     for code in every_code_but(SOURCE_PARKED):
         assert fetch_refusal("f", ASSIGNMENT, 107, 100, Refused(code)) is None
 
 
-def test_a_log_that_took_another_turn_parks_if_any_of_it_was_handed_on():
+def test_a_log_that_took_another_turn_parks_if_any_of_it_was_handed_on() -> None:
     parked = fetch_refusal("f", ASSIGNMENT, 107, 100, Diverged(epoch=4, end=90))
+    assert parked is not None
     assert parked.reason is ParkReason.SOURCE_TRUNCATED
     assert parked.facts == (
         "offsets 90 to 99 of orders-3 were mirrored and are cut from the source: "
@@ -136,7 +141,7 @@ def test_a_log_that_took_another_turn_parks_if_any_of_it_was_handed_on():
     assert fetch_refusal("f", ASSIGNMENT, 107, 90, Diverged(epoch=4, end=90)) is None
 
 
-def test_a_map_that_cannot_be_written_is_the_trouble_of_the_whole_flow():
+def test_a_map_that_cannot_be_written_is_the_trouble_of_the_whole_flow() -> None:
     partition = TopicPartition("causeway-offset-map.sf.internal", 2)
     denied = map_refusal(partition, Refused(Code.TOPIC_AUTHORIZATION_FAILED))
     assert isinstance(denied, NotAuthorized)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from causeway.core.identity import Pair, TopicPartition
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_task import Parked, ParkReason
 from causeway.core.position import Position
 from causeway.core.report import RunReport
@@ -13,19 +13,19 @@ SOURCE, TARGET = TopicPartition("t", 0), TopicPartition("sf.t", 0)
 PAIR = Pair(source=SOURCE, target=TARGET, source_topic_id=UUID(int=1), target_topic_id=UUID(int=2))
 
 
-def report():
+def report() -> RunReport:
     return RunReport(flow="f", run="r", holder="h", generation=3, began_at="now")
 
 
-def plan_with(records, *, repeats=0, source_next=10, end=30):
+def plan_with(records: int, *, repeats: int = 0, source_next: int = 10, end: int = 30) -> RoundPlan:
     position = Position(
-        source_next=source_next,
-        target_next=source_next,
+        source_next=SourceOffset(source_next),
+        target_next=TargetOffset(source_next),
         source_topic_id=PAIR.source_topic_id,
         target_topic_id=PAIR.target_topic_id,
         source_epoch=0,
         target_epoch=0,
-        generation=3,
+        generation=Generation(3),
         producer_id=9,
         time_ms=0,
         records=records,
@@ -35,7 +35,7 @@ def plan_with(records, *, repeats=0, source_next=10, end=30):
     return RoundPlan(tasks=(), partitions=(facts,))
 
 
-def test_records_are_what_the_positions_gained_since_the_run_began():
+def test_records_are_what_the_positions_gained_since_the_run_began() -> None:
     mine = report()
     take_stock(mine, plan_with(1_000, repeats=5), print)
     take_stock(mine, plan_with(1_020, repeats=12, source_next=30), print)
@@ -45,8 +45,9 @@ def test_records_are_what_the_positions_gained_since_the_run_began():
     assert (partition.source_from, partition.source_next, partition.lag) == (10, 30, 0)
 
 
-def test_a_partition_that_waited_first_counts_from_its_first_position():
-    mine, said = report(), []
+def test_a_partition_that_waited_first_counts_from_its_first_position() -> None:
+    mine = report()
+    said: list[str] = []
     waiting = RoundPlan(tasks=(), partitions=(), later={SOURCE: "LEADER_NOT_AVAILABLE"})
     take_stock(mine, waiting, said.append)
     take_stock(mine, waiting, said.append)
@@ -57,7 +58,7 @@ def test_a_partition_that_waited_first_counts_from_its_first_position():
     assert mine.partitions[SOURCE].target == "sf.t-0"
 
 
-def test_what_a_plan_parked_is_free_again_once_a_plan_says_so():
+def test_what_a_plan_parked_is_free_again_once_a_plan_says_so() -> None:
     mine, parked = report(), Parked(ParkReason.TARGET_RECREATED, "facts", "remedy")
     take_stock(mine, plan_with(1_000), print)
     take_stock(mine, RoundPlan(tasks=(), partitions=(), parked={SOURCE: parked}), print)
@@ -68,7 +69,7 @@ def test_what_a_plan_parked_is_free_again_once_a_plan_says_so():
     assert mine.parked == []
 
 
-def test_what_a_lane_parked_stays_parked_until_a_lane_says_more():
+def test_what_a_lane_parked_stays_parked_until_a_lane_says_more() -> None:
     mine = report()
     take_stock(mine, plan_with(1_000), print)
     mine.partitions[SOURCE].parked = {"reason": "batch refused by the target"}
@@ -76,3 +77,14 @@ def test_what_a_lane_parked_stays_parked_until_a_lane_says_more():
     take_stock(mine, plan_with(1_000), print)
 
     assert [p.source for p in mine.parked] == [str(SOURCE)]
+
+
+def test_who_waits_is_counted_until_what_it_waited_for_has_come() -> None:
+    mine = report()
+    said: list[str] = []
+    take_stock(mine, plan_with(1_000), said.append)
+    mine.partitions[SOURCE].later = "NODE_UNREACHABLE (node 3 at h:1 doesn't answer)"  # by a lane
+    take_stock(mine, plan_with(1_000), said.append)
+    assert mine.as_dict()["waiting"] == 1
+    take_stock(mine, plan_with(1_020, source_next=30), said.append)
+    assert mine.as_dict()["waiting"] == 0

@@ -1,15 +1,16 @@
 """One partition's way through a lane: what counts, and when."""
 
 import struct
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from uuid import UUID
 
 import google_crc32c
 import pytest
 
-from causeway.core.batches import HEADER
+from causeway.core.batches import HEADER, BatchHead
 from causeway.core.flow import CopyLimits
-from causeway.core.identity import Pair, TopicPartition
+from causeway.core.identity import Generation, Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_task import Assignment, LaneTask, Parked, ParkReason, PartitionRow
 from causeway.core.ports import Fetched, FetchFrom
 from causeway.core.position import Position
@@ -28,7 +29,7 @@ TASK = LaneTask(
     group="causeway.f",
     lane=1,
     transactional_id="causeway.f.1",
-    generation=9,
+    generation=Generation(9),
     map_topic="m",
     map_partitions=8,
     limits=CopyLimits(),
@@ -36,30 +37,30 @@ TASK = LaneTask(
 )
 
 POSITION = Position(
-    source_next=100,
-    target_next=40,
+    source_next=SourceOffset(100),
+    target_next=TargetOffset(40),
     source_topic_id=UUID(int=1),
     target_topic_id=UUID(int=2),
     source_epoch=5,
     target_epoch=2,
-    generation=9,
+    generation=Generation(9),
     producer_id=3,
     time_ms=0,
 )
 
 
-def raw(base, count=1, *, attributes=0, epoch=7):
+def raw(base: int, count: int = 1, *, attributes: int = 0, epoch: int = 7) -> bytes:
     checked = HEADER.pack(0, 0, 0, 2, 0, attributes, count - 1, 0, 0, 1, 0, 0, count)[21:] + b"payload"
     return struct.pack(">qiibI", base, len(checked) + 9, epoch, 2, google_crc32c.value(checked)) + checked
 
 
-def stream(*, at=100, end=200):
+def stream(*, at: int = 100, end: int = 200) -> Stream:
     ground = Ground(
-        assignment=Assignment(pair=PAIR, end=end, start=None, known=True),
+        assignment=Assignment(pair=PAIR, end=SourceOffset(end), start=None, known=True),
         position=None,
-        source_next=at,
+        source_next=SourceOffset(at),
         source_epoch=5,
-        target_next=40,
+        target_next=TargetOffset(40),
         target_end=40,
         target_epoch=2,
         leader_epoch=4,
@@ -68,25 +69,40 @@ def stream(*, at=100, end=200):
     return Stream(ground, PartitionRow(source=PAIR.source, target=PAIR.target), TASK, now_ms=0)
 
 
-def fetched(*batches, aborted=()):
+def fetched(*batches: bytes, aborted: tuple[tuple[int, int], ...] = ()) -> Fetched:
     return Fetched(
         records=memoryview(b"".join(batches)), log_start=0, last_stable=0, high_watermark=0, aborted=aborted
     )
 
 
-def sent(first=100, count=5, **fields):
-    given = {"repacked_because": "", "source_before": first, "epoch_before": 5} | fields
+def sent(
+    first: int = 100,
+    count: int = 5,
+    *,
+    repacked_because: str = "",
+    source_before: int | None = None,
+    epoch_before: int = 5,
+) -> Sent:
     return Sent(
         segments=((first, count),),
         records=count,
         size_bytes=50,
         first_timestamp_ms=1,
         last_timestamp_ms=2,
-        **given,
+        repacked_because=repacked_because,
+        source_before=first if source_before is None else source_before,
+        epoch_before=epoch_before,
     )
 
 
-def test_it_fetches_behind_what_it_has_with_that_batches_epoch():
+def next_batch(it: Stream) -> tuple[BatchHead, memoryview]:
+    """One that is there."""
+    found = it.next_batch()
+    assert found is not None
+    return found
+
+
+def test_it_fetches_behind_what_it_has_with_that_batches_epoch() -> None:
     it = stream()
     assert it.fetch_from() == FetchFrom(UUID(int=1), 100, 5)
     it.take(fetched(raw(100, 5), raw(105, 2, epoch=8)))
@@ -94,52 +110,53 @@ def test_it_fetches_behind_what_it_has_with_that_batches_epoch():
     assert it.consumed == 100
 
 
-def test_it_wants_more_until_the_planned_end():
+def test_it_wants_more_until_the_planned_end() -> None:
     it = stream(end=105)
     assert it.wants_more
     it.take(fetched(raw(100, 5)))
     assert not it.wants_more
 
 
-def test_the_position_moves_over_trailing_holes_and_not_over_waiting_data():
+def test_the_position_moves_over_trailing_holes_and_not_over_waiting_data() -> None:
     it = stream()
     it.take(
         fetched(raw(100, 5, attributes=0x10), raw(105), raw(106, 2, attributes=0x10), aborted=((100, 1),))
     )
     it.skip_holes()
     assert it.consumed == 105
-    head, _ = it.next_batch()
+    head, _ = next_batch(it)
     it.pass_over(head)
     assert it.consumed == 106
     assert it.next_batch() is None
     assert (it.consumed, it.consumed_epoch) == (108, 7)
 
 
-def test_a_corrupt_batch_parks_behind_the_good_ones_which_still_cross():
+def test_a_corrupt_batch_parks_behind_the_good_ones_which_still_cross() -> None:
     it, bad = stream(), bytearray(raw(105))
     bad[-1] ^= 1
     it.take(fetched(raw(100, 5), bytes(bad), raw(106)))
+    assert it.row.parked is not None
     assert it.row.parked.reason is ParkReason.SOURCE_CORRUPT
     assert "`causeway adopt f orders 3 OFFSET`" in it.row.parked.remedy
-    assert it.next_batch()[0].base_offset == 100
+    assert next_batch(it)[0].base_offset == 100
     assert it.next_batch() is None
     assert not it.wants_more
     it.take(fetched(raw(105)))
     assert it.next_batch() is None
 
 
-def test_a_refused_batch_takes_the_position_back_in_front_of_it_and_drops_what_waits():
+def test_a_refused_batch_takes_the_position_back_in_front_of_it_and_drops_what_waits() -> None:
     it, parked = stream(), Parked(ParkReason.REFUSED, "f", "r")
     it.take(fetched(raw(100, 5), raw(105), raw(106)))
     for _ in range(2):
-        it.pass_over(it.next_batch()[0])
+        it.pass_over(next_batch(it)[0])
     it.refused(sent(100, source_before=100, epoch_before=5), parked)
     assert (it.consumed, it.consumed_epoch, it.row.parked) == (100, 5, parked)
     assert it.next_batch() is None
     assert it.was_refused
 
 
-def test_only_what_is_committed_counts():
+def test_only_what_is_committed_counts() -> None:
     it = stream()
     it.txn.touched = True
     it.acknowledged(sent(), 40)
@@ -151,7 +168,7 @@ def test_only_what_is_committed_counts():
     assert it.txn.records == 0
 
 
-def test_a_position_says_where_both_logs_stand_and_who_wrote_it():
+def test_a_position_says_where_both_logs_stand_and_who_wrote_it() -> None:
     it = stream()
     it.acknowledged(sent(), 40)
     it.consumed, it.consumed_epoch, it.aborted_seen = 105, 8, 3
@@ -165,7 +182,7 @@ def test_a_position_says_where_both_logs_stand_and_who_wrote_it():
     assert (again.records, again.aborted_records) == (7, 3)
 
 
-def test_batches_are_counted_by_how_they_crossed():
+def test_batches_are_counted_by_how_they_crossed() -> None:
     it = stream()
     it.acknowledged(sent(), 40)
     it.acknowledged(sent(105, repacked_because="holes"), 45)
@@ -173,7 +190,7 @@ def test_batches_are_counted_by_how_they_crossed():
     assert (it.row.verbatim_batches, it.row.repacked_batches) == (1, {"holes": 1})
 
 
-def test_what_is_acknowledged_is_in_the_map():
+def test_what_is_acknowledged_is_in_the_map() -> None:
     it = stream()
     it.acknowledged(sent(100, 5), 40)
     it.acknowledged(sent(107, 2), 45)
@@ -186,7 +203,7 @@ def test_what_is_acknowledged_is_in_the_map():
     )
 
 
-def test_there_is_news_only_while_something_is_not_committed():
+def test_there_is_news_only_while_something_is_not_committed() -> None:
     it = stream()
     assert it.has_news
     it.committed(it.next_position(TASK, producer_id=6, time_ms=7))
@@ -198,7 +215,7 @@ def test_there_is_news_only_while_something_is_not_committed():
     assert not it.has_news  # it counts with the first record that is appended behind it
 
 
-def test_aborted_records_count_only_once_their_tail_lies_behind():
+def test_aborted_records_count_only_once_their_tail_lies_behind() -> None:
     it = stream()
     it.aborted_seen = 3
     it.consumed += 1  # a marker on the source: a position is due, but nothing was appended
@@ -213,7 +230,7 @@ def test_aborted_records_count_only_once_their_tail_lies_behind():
     "close",
     [lambda it: it.park(Parked(ParkReason.REFUSED, "f", "r")), lambda it: it.wait_for_next_round("why")],
 )
-def test_a_closed_partition_takes_no_more(close):
+def test_a_closed_partition_takes_no_more(close: Callable[[Stream], None]) -> None:
     it = stream()
     close(it)
     it.take(fetched(raw(100)))
@@ -221,11 +238,11 @@ def test_a_closed_partition_takes_no_more(close):
     assert not it.wants_more
 
 
-def heads(batches):
+def heads(batches: Iterable[tuple[BatchHead, memoryview | None]]) -> list[int]:
     return [head.base_offset for head, _ in batches]
 
 
-def test_small_batches_of_one_codec_travel_together_with_the_holes_between_them():
+def test_small_batches_of_one_codec_travel_together_with_the_holes_between_them() -> None:
     it = stream()
     it.take(
         fetched(
@@ -237,47 +254,47 @@ def test_small_batches_of_one_codec_travel_together_with_the_holes_between_them(
             aborted=((102, 1),),
         )
     )
-    head, _ = it.next_batch()
+    head, _ = next_batch(it)
     assert heads(it.small_neighbours(head)) == [101, 102, 104]
-    assert it.next_batch()[0].base_offset == 105
+    assert next_batch(it)[0].base_offset == 105
 
 
-def test_a_batch_of_many_records_ends_what_travels_together():
+def test_a_batch_of_many_records_ends_what_travels_together() -> None:
     it = stream()
     it.take(fetched(raw(100), raw(101, 900), raw(1001)))
-    head, _ = it.next_batch()
+    head, _ = next_batch(it)
     assert it.small_neighbours(head) == []
 
 
-def test_holes_at_the_end_are_left_for_the_position_to_move_over():
+def test_holes_at_the_end_are_left_for_the_position_to_move_over() -> None:
     it = stream()
     it.take(fetched(raw(100), raw(101), raw(102, attributes=0x10), aborted=((102, 1),)))
-    head, _ = it.next_batch()
+    head, _ = next_batch(it)
     assert heads(it.small_neighbours(head)) == [101]
     assert heads(it.queue) == [102]
 
 
-def test_what_can_not_be_joined_goes_one_by_one_in_its_old_order():
+def test_what_can_not_be_joined_goes_one_by_one_in_its_old_order() -> None:
     it = stream()
     it.take(fetched(raw(100), raw(101), raw(102)))
-    head, batch = it.next_batch()
+    head, batch = next_batch(it)
     it.do_not_join([(head, batch), *it.small_neighbours(head)])
     for base in (100, 101, 102):
-        head, _ = it.next_batch()
+        head, _ = next_batch(it)
         assert (head.base_offset, it.small_neighbours(head)) == (base, [])
 
 
 SETTLED = SettledTail([SettledBatch(((100, 2), (104, 3)), 40, 11, 15, 6, 300)], 8, 4, 1)
 
 
-def settled_stream():
+def settled_stream() -> Stream:
     made = stream(at=109)
     ground = Ground(
         assignment=made.assignment,
         position=replace(POSITION, records=10, aborted_records=2),
-        source_next=100,
+        source_next=SourceOffset(100),
         source_epoch=5,
-        target_next=40,
+        target_next=TargetOffset(40),
         target_end=46,
         target_epoch=2,
         leader_epoch=8,
@@ -288,7 +305,7 @@ def settled_stream():
     return Stream(ground, made.row, TASK, now_ms=0)
 
 
-def test_what_was_settled_moves_the_position_and_gets_its_run_before_anything_is_appended():
+def test_what_was_settled_moves_the_position_and_gets_its_run_before_anything_is_appended() -> None:
     at = settled_stream()
     assert at.has_news
     (run,) = at.runs.build(at.target_epoch)
@@ -300,7 +317,7 @@ def test_what_was_settled_moves_the_position_and_gets_its_run_before_anything_is
     assert (position.records, position.aborted_records) == (15, 6)  # those in front of it were passed
 
 
-def test_settled_records_count_once_and_aborted_ones_behind_them_wait_for_an_append():
+def test_settled_records_count_once_and_aborted_ones_behind_them_wait_for_an_append() -> None:
     at = settled_stream()
     at.committed(at.next_position(TASK, producer_id=4, time_ms=6))
     row = at.row

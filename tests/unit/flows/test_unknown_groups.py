@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from causeway.config.load import load_flows
@@ -23,7 +25,7 @@ FOUND = [GroupFacts(name=name, is_active=False, here={}, known={}) for name in (
 
 
 @pytest.fixture
-def flow(tmp_path) -> Flow:
+def flow(tmp_path: Path) -> Flow:
     (tmp_path / "flows.yaml").write_text(FLOWS)
     return load_flows(tmp_path / "flows.yaml").flow("sf_to_nyc")
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from causeway.core.errors import BadInput
 from causeway.lab import lab
+from causeway.lab.asked import Asked, spec_of
 from causeway.lab.cluster import LabCluster
 from causeway.lab.errors import LabTrouble, StateUnreadable
 from causeway.lab.places import HOME_VARIABLE, lab_directory, project_root
@@ -58,9 +60,38 @@ def test_a_damaged_state_is_named_with_the_way_out(tmp_path: Path, damage: str) 
 
 @pytest.mark.parametrize("name", ["", "../sf", "s f", "1st", "sf'", "café", "a" * 50])
 def test_a_name_that_is_no_variable_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LabTrouble, match="lab cluster name"):
+    with pytest.raises(BadInput, match=r"lab cluster name.*; write"):
         lab.up(tmp_path, (name,))
     assert not (lab_directory(tmp_path) / "state.json").exists()
+
+
+def test_what_a_cluster_was_made_with_holds_if_nothing_else_is_asked_for(tmp_path: Path) -> None:
+    old = ClusterSpec(name="sf", kafka_version="3.9.2", security="SASL_SSL", nodes=3)
+    LabCluster(old, tmp_path)
+    record = load_record(tmp_path / "cluster.json")
+    for is_up in (False, True):
+        assert spec_of("sf", record, Asked(), is_up=is_up) == old
+        assert spec_of("sf", record, Asked("3.9.2", "SASL_SSL", 3), is_up=is_up) == old
+    assert spec_of("sf", record, Asked("4.3.1"), is_up=False).kafka_version == "4.3.1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_up", "way_out"),
+    [
+        (Asked(kafka_version="4.3.1"), True, "`causeway lab down` (the data stays)"),
+        (Asked(security="PLAINTEXT"), True, "--forget"),
+        (Asked(security="PLAINTEXT"), False, "--forget"),
+        (Asked(nodes=1), True, "--forget"),
+        (Asked(nodes=1), False, "--forget"),
+    ],
+)
+def test_a_wish_that_cannot_come_true_is_refused_with_the_way_out(
+    tmp_path: Path, asked: Asked, is_up: bool, way_out: str
+) -> None:
+    LabCluster(ClusterSpec(name="sf", kafka_version="3.9.2", security="SASL_SSL", nodes=3), tmp_path)
+    with pytest.raises(BadInput, match="stays as it is") as refused:
+        spec_of("sf", load_record(tmp_path / "cluster.json"), asked, is_up=is_up)
+    assert way_out in refused.value.remedy
 
 
 def test_a_home_with_a_comma_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,6 @@ def test_settings_and_version_may_change_over_a_restart() -> None:
 
 
 @pytest.mark.parametrize("wish", [{"nodes": 3}, {"security": "PLAINTEXT"}, {"name": "nyc"}])
-def test_what_the_data_was_made_with_may_not_change(wish: dict[str, object]) -> None:
+def test_what_the_data_was_made_with_may_not_change(wish: dict[str, Any]) -> None:
     with pytest.raises(LabTrouble, match="its data was made with"):
         RECORD.with_spec(replace(RECORD.spec, **wish))

@@ -5,8 +5,10 @@ import pytest
 from causeway.spark.session import _without_py4js_tracebacks, travels_in_clear
 
 
-def test_what_py4j_says_of_a_call_that_was_broken_off_is_not_printed(caplog):
-    def logged(path):
+def test_what_py4j_says_of_a_call_that_was_broken_off_is_not_printed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def logged(path: str) -> int:
         logging.getLogger().handle(
             logging.getLogger().makeRecord("root", logging.ERROR, path, 1, "while sending", (), None)
         )
@@ -31,5 +33,7 @@ CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
         ({"spark.master": "k8s://host", "spark.ssl.rpc.enabled": "true"}, False),
     ],
 )
-def test_passwords_are_in_clear_between_machines_unless_spark_encrypts(conf, clear):
+def test_passwords_are_in_clear_between_machines_unless_spark_encrypts(
+    conf: dict[str, str], clear: bool
+) -> None:
     assert travels_in_clear(conf) is clear

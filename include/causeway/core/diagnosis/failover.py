@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from causeway.core.diagnosis.facts import ClusterView
 from causeway.core.diagnosis.finding import Finding, passed, some, together, warn
+from causeway.core.failover.journal_format import FAILOVERS_TOPIC
 from causeway.core.failover.rights import drill_rights, failback_rights, failover_rights
 from causeway.core.flow import Flow
 from causeway.core.rights import NeededRight, Side
@@ -46,6 +47,14 @@ def judge_failover(lacking: Iterable[NeededRight], views: Mapping[Side, ClusterV
     found = [_lacking(rights, views[rights[0].side]) for rights in alike.values()]
     may = f"{views['target'].principal} may do all of it"
     return found or [passed(CHECK_FAILOVER, views["target"].alias, may)]
+
+
+def judge_journal(note: str, alias: str) -> list[Finding]:
+    """`note`: what is odd about the topic that keeps failovers."""
+    ways = (
+        f"find who wrote there, and take their Write on {FAILOVERS_TOPIC} away; what they wrote harms nothing"
+    )
+    return [warn(CHECK_FAILOVER, alias, note, ways)] if note else []
 
 
 def _lacking(rights: list[NeededRight], view: ClusterView) -> Finding:

@@ -6,15 +6,25 @@ Reason: what a broker hides looks like a cluster without groups, and is found ou
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from causeway.core.counting import counted
 from causeway.core.diagnosis.facts import ClusterView
-from causeway.core.diagnosis.finding import Finding, failed, passed, some, together, warn
+from causeway.core.diagnosis.finding import (
+    PARKED_EXIT_CODE,
+    Finding,
+    Result,
+    failed,
+    passed,
+    some,
+    together,
+    warn,
+)
 from causeway.core.errors import NotAuthorized
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.rights import NeededRight, Operation, Side, grant_command, group_rights
+from causeway.core.unprotected import Unprotected, findings_of
 
 CHECK_GROUPS = "groups"
 
@@ -29,6 +39,7 @@ class GroupFacts:
     """By topic of checkpoints and syncs."""
     not_committable: Collection[str]
     """Of the selected: those for which nothing may be committed on the target."""
+    unprotected: Unprotected = field(default_factory=Unprotected)
 
 
 def judge_groups(
@@ -41,6 +52,7 @@ def judge_groups(
         for right in needed
         if right.resource == "topic" and right.operation in facts.lacking.get(right.name, ())
     ]
+    found += _unprotected(flow, facts.unprotected)
     if facts.not_committable:
         found.append(_not_committable(flow, facts, views["target"]))
     if len(found) == 1:
@@ -64,6 +76,20 @@ def _on_source(flow: Flow, facts: GroupFacts, view: ClusterView) -> Finding:
         return warn(CHECK_GROUPS, flow.source, said, f"if there are some: {grant}")
     number = counted(len(facts.selected), "group")
     return passed(CHECK_GROUPS, flow.source, f"{number} to see to")
+
+
+def _unprotected(flow: Flow, groups: Unprotected) -> list[Finding]:
+    return [
+        Finding(
+            result=Result.FAILED,
+            check=CHECK_GROUPS,
+            where=flow.target,
+            finding=f"not protected: {what}",
+            remedy=way,
+            exit_code=PARKED_EXIT_CODE,
+        )
+        for what, way in findings_of(flow.name, groups)
+    ]
 
 
 def _missing(right: NeededRight, view: ClusterView) -> Finding:

@@ -224,7 +224,7 @@ def judge_own_topics(flow: Flow, view: ClusterView, own: Mapping[str, TopicView]
 
 def _own_topic(view: ClusterView, name: str, topic: TopicView | None) -> Finding:
     if topic is None:
-        return passed(CHECK_OWN, view.alias, f"{name} isn't there yet; the first run makes it")
+        return passed(CHECK_OWN, view.alias, f"{name} isn't on {view.alias} yet; the first run makes it")
     if name == FLOWS_TOPIC and topic.partitions != 1:
         return failed(
             CHECK_OWN,

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.offset_map import Run, runs_of_topics
 
 
 def turned_round(run: Run, target: TopicPartition, generation: Generation) -> Iterator[Run]:
@@ -49,8 +49,8 @@ def to_hand_over(
     generation: Generation,
 ) -> list[Run]:
     """`told` by the one map, `known` to the other, whose topics' (source, target) are `ids`."""
-    theirs = runs_that_hold(run for run in told if (run.target_topic_id, run.source_topic_id) == ids)
-    ours = runs_that_hold(run for run in known if (run.source_topic_id, run.target_topic_id) == ids)
+    theirs = runs_of_topics(told, (ids[1], ids[0]))
+    ours = runs_of_topics(known, ids)
     beyond = int(ours[-1].source_next) if ours else 0
     turned = (one for run in theirs for one in turned_round(run, target, generation))
     return [run for run in turned if run.source_first >= beyond]

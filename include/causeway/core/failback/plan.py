@@ -21,9 +21,9 @@ from causeway.core.failback.rebuild import RebuildPrice
 from causeway.core.failover.figure import Figure, total
 from causeway.core.identity import TopicPartition
 from causeway.core.instants import rfc3339
+from causeway.core.naming import EXPORT_MARK
 
-_HASH_CHARACTERS = 16
-_EXPORT = ".diverged."
+_HASH_CHARACTERS, _STANDS_BY = 16, "stands by since failback "
 _MOMENT_CHARACTERS = len("20261118T040300Z")
 
 
@@ -63,7 +63,7 @@ class Cut:
 
     @property
     def has_tail(self) -> bool:
-        return self.tail.number != 0
+        return not self.tail.is_nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,9 @@ class FailbackPlan:
     late: tuple[Cut, ...]
     """Of topics with a mirror of its own: nothing else writes it, so the tail just crosses later."""
     notes: tuple[str, ...] = field(default=())
+    at_work: tuple[str, ...] = ()
+    """Groups with members on the new primary that have read these topics: one that subscribes to a pattern
+    reads the exports, too. What its members subscribe to isn't known."""
     rebuild: RebuildPrice | None = None
     """What going the way `rebuild` costs besides."""
 
@@ -110,6 +113,7 @@ class FailbackPlan:
             "partitions": [_cut_dict(cut, parted=True) for cut in self.cuts]
             + [_cut_dict(cut, parted=False) for cut in self.late],
             "notes": list(self.notes),
+            "groups_at_work": list(self.at_work),
         }
         return said if self.rebuild is None else {**said, "rebuild": self.rebuild.as_dict()}
 
@@ -122,7 +126,7 @@ def export_topic(topic: str, begun_ms: int) -> str:
 
 def export_prefix(topic: str) -> str:
     """What the names of all exports of a topic begin with; Kafka takes no longer ones than 249."""
-    return f"{topic[: 249 - len(_EXPORT) - _MOMENT_CHARACTERS]}{_EXPORT}"
+    return f"{topic[: 249 - len(EXPORT_MARK) - _MOMENT_CHARACTERS]}{EXPORT_MARK}"
 
 
 def _cut_dict(cut: Cut, *, parted: bool) -> dict[str, object]:
@@ -196,12 +200,37 @@ class FailbackRun:
         return f"failback {self.run}"
 
     @property
+    def is_given_up(self) -> bool:
+        """It changed nothing but the fences, and opens no way home."""
+        return "given_up" in self.facts
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.step is not Step.HOME
+
+    @property
+    def closes_forward(self) -> bool:
+        """The reverse flow leads under the same names: the forward flow rests until all is home."""
+        return self.is_under_way and bool(self.facts.get("parted"))
+
+    @property
+    def command(self) -> str:
+        """What goes on with it, as it is typed."""
+        step = "home" if self.step in (Step.RETURNING, Step.HOME) else str(self.way)
+        return f"causeway failback {self.flow} --{step}"
+
+    @property
     def stand_by_words(self) -> str:
         """Why the reverse flow stays fenced once all is home: no rollback lifts a fence of these words."""
-        return f"stands by since failback {self.run}: {self.flow} goes on"
+        return f"{_STANDS_BY}{self.run}: {self.flow} goes on"
 
     def __str__(self) -> str:
         return f"failback {self.run} of {self.flow} ({self.way}, {self.step} at {rfc3339(self.at_ms)})"
+
+
+def is_stand_by(owner: str) -> bool:
+    """Whether a fence of that owner is one that a homecoming has left on the reverse flow."""
+    return owner.startswith(_STANDS_BY)
 
 
 def parse_failback(flow: str, run: str, fields: Mapping[str, object]) -> FailbackRun:

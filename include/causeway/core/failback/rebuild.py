@@ -9,20 +9,24 @@ have: retention was faster there, the mirror began behind them, or an earlier fa
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from causeway.core.counting import some
 from causeway.core.errors import BadInput
 from causeway.core.failover.figure import Figure, total
 from causeway.core.identity import TopicPartition
 from causeway.core.instants import rfc3339
 from causeway.core.offset_map import Run
 
-_NAMED_AT_MOST = 5
 _UNKNOWN_MS = -1
+_THINNED = "compaction on the new primary may have taken records that the old one keeps"
+_UNSEEN = "without DescribeConfigs nobody sees whether the new primary compacts them, and so has less"
 Stretch = tuple[int, int]
-"""Offsets of the old primary, half-open."""
+"""Offsets, half-open."""
+Settings = Mapping[str, str] | None
+"""Of a topic; None: this user may not see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +74,30 @@ class RebuildPrice:
     """Topics of the old primary that grew while they were looked at."""
 
     @property
+    def deleted(self) -> Figure:
+        return total(each.held for each in self.partitions)
+
+    @property
+    def anew(self) -> Figure:
+        return total(each.anew for each in self.partitions)
+
+    @property
     def gone(self) -> Figure:
         return total(each.gone for each in self.partitions)
 
     @property
+    def losing(self) -> list[str]:
+        """Topics of which records are gone for good, or of which that isn't known; the dearest first."""
+        by_topic: dict[str, list[Figure]] = {}
+        for each in self.partitions:
+            by_topic.setdefault(each.old.topic, []).append(each.gone)
+        gone = {topic: total(figures) for topic, figures in by_topic.items()}
+        lost = [topic for topic, figure in gone.items() if not figure.is_nothing]
+        return sorted(lost, key=lambda topic: (gone[topic].dearness, topic))
+
+    @property
     def loses(self) -> bool:
-        return self.gone.number != 0
+        return not self.gone.is_nothing
 
     def of_topic(self, topic: str) -> list[PartitionPrice]:
         return [each for each in self.partitions if each.old.topic == topic]
@@ -103,49 +125,97 @@ def refuse_rebuild(price: RebuildPrice, *, accepts_loss: bool) -> None:
     if active:
         raise BadInput(
             f"consumer groups with members on {price.source}",
-            value=_some(active),
+            value=some(active),
             rule="read topics that are to be emptied, and would begin anew there",
             remedy="stop their consumers, then run it again",
         )
     if price.loses and not accepts_loss:
         raise BadInput(
             f"records on {price.source} that no other cluster has",
-            value=price.gone,
+            value=f"{price.gone}, of {some(price.losing)}",
             rule="would be gone for good: the new primary can't bring back what it doesn't have"
             + (f" ({price.gone.because})" if price.gone.because else ""),
             remedy="`--resume` keeps them; `--accept-loss` lets them go",
         )
 
 
+def refuse_unseen(flow: str, plan: str, field: str) -> None:
+    """Where nobody is asked, whoever says yes to a rebuild says to which: what it would empty has a price.
+
+    :raises BadInput: no plan was named.
+    """
+    if not plan:
+        raise BadInput(
+            f"rebuild of flow {flow}",
+            rule="deletes records, and where it doesn't ask it needs the plan that was agreed to",
+            remedy=f"`causeway failback {flow} --rebuild --dry-run` shows the price and the plan: "
+            f"name it by {field}",
+        )
+
+
 def still_written_to(source: str, topics: Iterable[str]) -> BadInput:
     return BadInput(
         f"topics of {source}",
-        value=_some(sorted(topics)),
+        value=some(sorted(topics)),
         rule="are still written to",
         remedy="stop their writers, then run it again; nothing was dropped that isn't in an export",
     )
 
 
+def thinned_there_only(here: Settings, there: Settings) -> str:
+    """Why the new primary may lack, or lose before it has crossed, records of a topic though the map tells of
+    them; empty: nothing says so. Settings that may not be seen prove nothing."""
+    if compacts(here):
+        return ""
+    if there is None:
+        return _UNSEEN
+    return _THINNED if compacts(there) else ""
+
+
+def compacts(settings: Settings) -> bool:
+    """Where the old primary does, the newest of each key is all that has to be left."""
+    return settings is not None and "compact" in settings.get("cleanup.policy", "")
+
+
 def mirrored_stretches(runs: Iterable[Run], new_start: int) -> list[Stretch]:
     """Which of the old primary's offsets the new one still has, rising; `runs` are those that hold."""
-    found: list[Stretch] = []
+    return _joined((source, source + count) for source, _, count in _copies(runs, 0, new_start))
+
+
+def copies_there(runs: Iterable[Run], old_start: int, new_start: int) -> list[Stretch]:
+    """On the new primary: where copies of what the old one still has lie, one for each offset."""
+    return _joined((target, target + count) for _, target, count in _copies(runs, old_start, new_start))
+
+
+def _copies(runs: Iterable[Run], old_start: int, new_start: int) -> Iterator[tuple[int, int, int]]:
+    """Source offset, target offset, and how many there are from there on, of what both logs still reach."""
     for run in runs:
         source, target = int(run.source_first), int(run.target_first)
         for copied, skipped in run.segments:
-            trimmed = min(max(new_start - target, 0), copied)
-            first, behind = source + trimmed, source + copied
-            if found and found[-1][1] == first:
-                found[-1] = (found[-1][0], behind)
-            elif first < behind:
-                found.append((first, behind))
-            source, target = behind + skipped, target + copied
+            trimmed = max(new_start - target, old_start - source, 0)
+            if trimmed < copied:
+                yield source + trimmed, target + trimmed, copied - trimmed
+            source, target = source + copied + skipped, target + copied
+
+
+def _joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+    found: list[Stretch] = []
+    for first, behind in stretches:
+        if found and found[-1][1] == first:
+            found[-1] = (found[-1][0], behind)
+        else:
+            found.append((first, behind))
     return found
+
+
+def offsets_inside(stretches: Sequence[Stretch], first: int, behind: int) -> int:
+    """How many offsets of `[first, behind)` are in one of them."""
+    return sum(max(0, min(end, behind) - max(start, first)) for start, end in stretches)
 
 
 def offsets_outside(stretches: Sequence[Stretch], first: int, behind: int) -> int:
     """How many offsets of `[first, behind)` are in none of them."""
-    inside = sum(max(0, min(end, behind) - max(start, first)) for start, end in stretches)
-    return max(behind - first, 0) - inside
+    return max(behind - first, 0) - offsets_inside(stretches, first, behind)
 
 
 def is_inside(stretches: Sequence[Stretch], first: int, behind: int) -> bool:
@@ -154,10 +224,11 @@ def is_inside(stretches: Sequence[Stretch], first: int, behind: int) -> bool:
     return at >= 0 and behind <= stretches[at][1]
 
 
+def is_apart(stretches: Sequence[Stretch], first: int, behind: int) -> bool:
+    """Whether none of them holds any of `[first, behind)`."""
+    at = bisect_left(stretches, behind, key=lambda stretch: stretch[0]) - 1
+    return at < 0 or stretches[at][1] <= first
+
+
 def _time(newest_ms: int) -> str | None:
     return rfc3339(newest_ms) if newest_ms >= 0 else None
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED_AT_MOST
-    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+At = Literal["begun", "done", "over"]
+"""Over: it ended without a result."""
+LONGEST_MS = 180_000
+"""A drill that began longer ago than this and hasn't said that it ended was killed, or will find that another
+one has taken its turn."""
 
 _CLONES = "causeway.drill."
 """No mirror and no sync ever sees to groups that begin like this."""
@@ -35,9 +42,10 @@ class DrillRun:
     rto_ms: int
     """From the beginning to the last of these records."""
     lost_records: int | None
-    """If the source had died then; None: not known."""
+    """If the source had died then. None, here and below: not known exactly; a bound isn't kept."""
     rpo_seconds: int | None
     rereads: int | None
+    state: At = "done"
 
     @property
     def wrong(self) -> str:
@@ -64,7 +72,34 @@ class DrillRun:
             "lost_records": self.lost_records,
             "rpo_seconds": self.rpo_seconds,
             "rereads": self.rereads,
+            **({} if self.state == "done" else {"state": self.state}),
         }
+
+
+def without_result(flow: str, run: str, *, by: str, at_ms: int, state: At) -> DrillRun:
+    """A version that doesn't know these reads a drill of no groups."""
+    return DrillRun(
+        run=run,
+        flow=flow,
+        by=by,
+        at_ms=at_ms,
+        groups=0,
+        offsets=0,
+        as_planned=0,
+        read=0,
+        probed=0,
+        rto_ms=0,
+        lost_records=None,
+        rpo_seconds=None,
+        rereads=None,
+        state=state,
+    )
+
+
+def at_work(runs: Iterable[DrillRun], flow: str, now_ms: int) -> list[DrillRun]:
+    """Those that have begun and may still be at it, in the order in which they began."""
+    begun = (run for run in runs if run.flow == flow and run.state == "begun")
+    return [run for run in begun if now_ms - run.at_ms < LONGEST_MS]
 
 
 def parse_drill(flow: str, run: str, fields: Mapping[str, object]) -> DrillRun:
@@ -83,7 +118,15 @@ def parse_drill(flow: str, run: str, fields: Mapping[str, object]) -> DrillRun:
         lost_records=_maybe(fields["lost_records"]),
         rpo_seconds=_maybe(fields["rpo_seconds"]),
         rereads=_maybe(fields["rereads"]),
+        state=_state(fields.get("state", "done")),  # not kept at first
     )
+
+
+def _state(value: object) -> At:
+    for state in get_args(At):
+        if state == value:
+            return cast("At", state)
+    raise KeyError(value)
 
 
 def _whole(value: object) -> int:

@@ -4,48 +4,66 @@ One partition, compacted, plain records. A run of a failover is told in this ord
 
     offsets   of each group, before and after, some partitions to a record
     begun     who, when, which wish, which plan; how many records of offsets stand in front of it
-    agreed    behind the fence the plan was still the same; only then is a group moved
+    agreed    behind the fence the plan was still the same; only then is a group moved. Told once more, under
+              a key of its own, whenever something slipped in after that, before it is put right
     done      the groups stand where the plan says, read back; or
     given up  nothing was moved, because the state had changed under the plan, or another run was first
-    rolled back   the offsets from before are back
+    rolling back  somebody takes it back; each try says so under a key of its own, and the newest one counts
+    rolled back   the offsets from before are back; only then is its fence lifted
 
-A failback is one record, told anew at each step: the newest counts. A drill is one record.
+A failback is one record, told anew at each step: the newest counts. What groups that go home have committed
+on the new primary is told by records of offsets, as of a run that never begins. A drill is one record.
 
 Invariants
     A. A run counts from its `begun` on, and then all its offsets are there: what died before never was.
     B. Offsets before are written before any group is moved, so a rollback never has to guess.
     C. Nothing here decides who may write data: that is the fence's, which names the run that raised it.
-    D. Two people may carry out one run: of `agreed` and `given up` the first one counts, so that nobody gives
+    D. Who may write the topic may also write nonsense into it. That is left out, and said; it stops nobody.
+    E. Two people may carry out one run: of `agreed` and `given up` the first one counts, so that nobody gives
        up what another has begun to move.
+    F. From `rolling back` on nothing counts that the failover itself says, however late it wakes, and of two
+       rollbacks only the end of the newest one. None begins under a later failover, but one that has begun
+       may go on until that one moves groups; one that ends before it could put anybody back, as where it
+       finds a failback under way, takes its word back, under the same key.
+    G. A key that ends with `asked` says nothing: who wrote it read the journal up to it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, NamedTuple
 
+from causeway.core.counting import counted
 from causeway.core.errors import ProtocolFault
 from causeway.core.failback.plan import FailbackRun, Step, failback_fields, parse_failback
 from causeway.core.failover.drill import DrillRun, parse_drill
-from causeway.core.failover.plan import FailoverPlan, Move, agreement_of
+from causeway.core.failover.journal_format import (
+    FAILOVERS_TOPIC,
+    VERSION,
+    as_journal_record,
+    flow_of_key,
+    journal_record,
+    only_asks,
+    parse_ours,
+)
+from causeway.core.failover.plan import FailoverPlan, agreement_of
 from causeway.core.failover.wish import Wish, parse_wish
 from causeway.core.flow_state import FlowState
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TargetOffset, TopicPartition
+from causeway.core.remedies import recover_record_command
 
-FAILOVERS_TOPIC = "causeway-failovers.internal"
-_VERSION = 1
-_PARTITIONS_PER_RECORD, _MOST_CHARACTERS = 200, 800_000
 _MOST_LINES, _LONGEST_LINE = 20, 500
-_OFFSETS, _AGREED, _FAILBACK, _DRILL = "offsets", "agreed", "failback", "drill"
+OFFSETS, AGREED, FAILBACK, _DRILL = "offsets", "agreed", "failback", "drill"
 
 
 class Status(StrEnum):
     BEGUN = "begun"
     DONE = "done"
     GIVEN_UP = "given up"
+    ROLLING_BACK = "rolling back"
     ROLLED_BACK = "rolled back"
 
 
@@ -61,6 +79,14 @@ Shifts = Mapping[str, Mapping[TopicPartition, Shift]]
 """By group."""
 
 
+class RollbackClaim(NamedTuple):
+    """Of one try to take a run back."""
+
+    token: str
+    by: str
+    at_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverRun:
     run: str
@@ -73,12 +99,28 @@ class FailoverRun:
     shifts: Shifts = field(default_factory=dict)
     left_alone: tuple[str, ...] = ()
     """What its sheet said stays as it is: the first of it, for whoever goes on."""
+    left_count: int = 0
+    """How much that is in all."""
     is_agreed: bool = False
     """Behind the fence the plan was found to be the one that somebody said yes to."""
     generation: int = -1
     """The flow's newest turn when that was last told, or that all is done; -1: neither was."""
     ended_ms: int = 0
+    slipped: tuple[str, ...] = ()
+    """What somebody who had been held up committed after the fence, before it was moved again."""
     facts: Mapping[str, object] = field(default_factory=dict)
+    claims: tuple[RollbackClaim, ...] = ()
+    """Of rollbacks, that weren't taken back."""
+
+    @property
+    def rollback(self) -> RollbackClaim | None:
+        """The newest: it is the one that goes on."""
+        return self.claims[-1] if self.claims else None
+
+    @property
+    def may_go_on(self) -> bool:
+        """Nobody has given it up, or begun to take it back."""
+        return self.status in (Status.BEGUN, Status.DONE)
 
     @property
     def agreement(self) -> str:
@@ -109,24 +151,40 @@ class Journal:
 
     drills: Mapping[str, DrillRun] = field(default_factory=dict)
     """In the order in which they were."""
+    foreign: tuple[int, ...] = ()
+    """Offsets of records that somebody else has written there: left out."""
+
+    @property
+    def note(self) -> str:
+        """For whoever fails over, or might; empty: nothing is odd."""
+        if not self.foreign:
+            return ""
+        return (
+            f"{counted(len(self.foreign), 'record')} of {FAILOVERS_TOPIC} left out, the first at offset "
+            f"{self.foreign[0]}: Causeway didn't write it, and nobody else may write there"
+        )
 
     def of_flow(self, flow: str) -> list[FailoverRun]:
         return [run for run in self.runs.values() if run.flow == flow]
 
     def newest(self, flow: str) -> FailoverRun | None:
         """The last one that has moved anything, or was about to, and was not taken back."""
-        live = [run for run in self.of_flow(flow) if run.status in (Status.BEGUN, Status.DONE)]
+        live = [run for run in self.of_flow(flow) if run.may_go_on or run.status is Status.ROLLING_BACK]
         return live[-1] if live else None
 
-    def rival_of(self, run: str) -> FailoverRun | None:
-        """One of the same flow that began in front of it and isn't over: only one at a time moves groups."""
+    def rivals_of(self, run: str) -> list[FailoverRun]:
+        """Those of the same flow that began before it and aren't over: only one at a time moves groups."""
         ahead = list(self.runs.values())[: list(self.runs).index(run)]
-        flow = self.runs[run].flow
-        return next((each for each in ahead if each.flow == flow and each.status is Status.BEGUN), None)
+        flow, unfinished = self.runs[run].flow, (Status.BEGUN, Status.ROLLING_BACK)
+        return [each for each in ahead if each.flow == flow and each.status in unfinished]
+
+    def failbacks_of(self, flow: str) -> list[FailbackRun]:
+        """Those that weren't given up."""
+        return [run for run in self.failbacks.values() if run.flow == flow and not run.is_given_up]
 
     def newest_failback(self, flow: str) -> FailbackRun | None:
         """None also where the last one came home, and another failover has come since."""
-        found = [run for run in self.failbacks.values() if run.flow == flow]
+        found = self.failbacks_of(flow)
         last, away = found[-1] if found else None, self.newest(flow)
         if last is not None and last.step is Step.HOME and away is not None and away.begun_ms > last.at_ms:
             return None
@@ -134,31 +192,43 @@ class Journal:
 
 
 def fold(journal: Journal, offset: int, key: bytes | None, value: bytes | None) -> Journal:
-    """The journal after one more record; what this version doesn't know is refused."""
+    """The journal after one more record: somebody else's is left out and counted.
+
+    :raises ProtocolFault: a newer version of this code may have written it.
+    """
     if value is None:
         return journal
+    parsed = parse_ours(key, value)
+    if parsed is None:
+        return replace(journal, foreign=(*journal.foreign, offset))
     try:
-        version, kind, flow, run, *_ = json.loads(key or b"")
-        fields = json.loads(value)
-        assert (version, fields["v"]) == (_VERSION, _VERSION)
-        if kind == _OFFSETS:
-            return _with_offsets(journal, run, fields)
-        if kind == _AGREED:
-            return _with_agreement(journal, run, fields)
-        if kind == _FAILBACK:
-            back = parse_failback(flow, run, fields)
-            return replace(journal, failbacks={**journal.failbacks, run: back})
-        if kind == _DRILL:
-            return replace(journal, drills={**journal.drills, run: parse_drill(flow, run, fields)})
-        return _with_status(journal, flow, run, Status(kind), fields)
+        return _with(journal, *parsed)
     except (AssertionError, ValueError, KeyError, TypeError, RecursionError) as cause:
         raise ProtocolFault(
             f"record {offset} of {FAILOVERS_TOPIC}",
             value=key,
-            rule=f"must be version {_VERSION} of Causeway's format",
-            remedy="nobody else may write this topic; a newer Causeway may have: use that one. If it was "
-            "somebody else, and no failback is under way, delete the topic: rollbacks of before go with it",
+            rule=f"must be version {VERSION} of Causeway's format",
+            remedy="a newer Causeway may have written it: use that one. If nobody has one, "
+            f"{recover_record_command(flow_of_key(key), journal_record(offset))} leaves it out, and what it "
+            "tells of can't be rolled back",
         ) from cause
+
+
+def _with(journal: Journal, key: list[Any], fields: dict[str, Any]) -> Journal:
+    version, kind, flow, run, *_ = key
+    assert (version, fields["v"]) == (VERSION, VERSION)
+    if kind in (AGREED, Status.ROLLING_BACK) and only_asks(key):
+        return journal
+    if kind == OFFSETS:
+        return _with_offsets(journal, run, fields)
+    if kind == AGREED:
+        return _with_agreement(journal, run, fields)
+    if kind == FAILBACK:
+        back = parse_failback(flow, run, fields)
+        return replace(journal, failbacks={**journal.failbacks, run: back})
+    if kind == _DRILL:
+        return replace(journal, drills={**journal.drills, run: parse_drill(flow, run, fields)})
+    return _with_status(journal, flow, run, Status(kind), fields)
 
 
 def _with_offsets(journal: Journal, run: str, fields: Mapping[str, object]) -> Journal:
@@ -178,31 +248,25 @@ def _shifts(rows: object) -> Iterator[tuple[TopicPartition, Shift]]:
 
 def _with_agreement(journal: Journal, run: str, fields: Mapping[str, object]) -> Journal:
     known = journal.runs.get(run)
-    if known is None or known.status is Status.GIVEN_UP:
+    if known is None or not known.may_go_on:
         return journal
-    agreed = replace(known, is_agreed=True, generation=_generation(fields))
+    slipped = (*known.slipped, *_lines(fields.get("slipped", [])))
+    agreed = replace(known, is_agreed=True, generation=_generation(fields), slipped=slipped)
     return replace(journal, runs={**journal.runs, run: agreed})
 
 
 def _with_status(
     journal: Journal, flow: str, run: str, status: Status, fields: Mapping[str, object]
 ) -> Journal:
-    if status is Status.BEGUN:
-        begun = FailoverRun(
-            run=run,
-            flow=flow,
-            wish=parse_wish(fields["wish"]),
-            plan_hash=str(fields["plan"]),
-            by=str(fields["by"]),
-            begun_ms=_int(fields["at_ms"]),
-            status=status,
-            shifts=journal.loose.get(run, {}),
-            left_alone=_lines(fields.get("left", [])),  # not kept at first
-        )
-        return replace(journal, runs={**journal.runs, run: begun})
     known = journal.runs.get(run)
-    if known is None or (status is Status.GIVEN_UP and known.is_agreed):
+    if status is Status.BEGUN:
+        begun = _begun(journal, flow, run, fields) if known is None else known  # once; late, it came again
+        return replace(journal, runs={**journal.runs, run: begun})
+    claim = str(fields.get("claim", ""))
+    if known is None or not _counts(journal, known, status, claim):
         return journal
+    if status is Status.ROLLING_BACK:
+        return replace(journal, runs={**journal.runs, run: _claimed(known, claim, fields)})
     facts = fields.get("facts") or {}
     assert isinstance(facts, dict)
     generation = max(known.generation, _generation(fields))
@@ -210,32 +274,41 @@ def _with_status(
     return replace(journal, runs={**journal.runs, run: ended})
 
 
-def offset_records(flow: str, run: str, moves: Iterable[Move]) -> Iterator[tuple[bytes, bytes]]:
-    by_group: dict[str, list[list[object]]] = {}
-    for move in moves:
-        offset, metadata = (None, "") if move.before is None else (move.before.offset, move.before.metadata)
-        row: list[object] = [move.target.topic, move.target.partition, offset, metadata, move.after]
-        by_group.setdefault(move.group, []).append(row)
-    for group, rows in by_group.items():
-        first = 0
-        for shifts in _portions(rows):
-            yield _record([_OFFSETS, flow, run, group, first], {"group": group, "shifts": shifts})
-            first += len(shifts)
+def _begun(journal: Journal, flow: str, run: str, fields: Mapping[str, object]) -> FailoverRun:
+    left = _lines(fields.get("left", []))  # not kept at first
+    return FailoverRun(
+        run=run,
+        flow=flow,
+        wish=parse_wish(fields["wish"]),
+        plan_hash=str(fields["plan"]),
+        by=str(fields["by"]),
+        begun_ms=_int(fields["at_ms"]),
+        status=Status.BEGUN,
+        shifts=journal.loose.get(run, {}),
+        left_alone=left,
+        left_count=_int(fields.get("left_count", len(left))),  # neither was this
+    )
 
 
-def _portions(rows: Iterable[list[object]]) -> Iterator[list[list[object]]]:
-    """Whatever groups wrote beside their offsets: six characters for one, where it isn't plain."""
-    portion: list[list[object]] = []
-    characters = 0
-    for row in rows:
-        more = len(json.dumps(row))
-        if portion and (len(portion) == _PARTITIONS_PER_RECORD or characters + more > _MOST_CHARACTERS):
-            yield portion
-            portion, characters = [], 0
-        portion.append(row)
-        characters += more
-    if portion:
-        yield portion
+def _counts(journal: Journal, known: FailoverRun, status: Status, claim: str) -> bool:
+    """Whether a record still says something of the run: it may have been written late."""
+    if status is Status.DONE:
+        return known.may_go_on
+    if status is Status.GIVEN_UP:
+        return known.may_go_on and not known.is_agreed
+    if status is Status.ROLLED_BACK:  # an earlier version writes it without a claim
+        return not claim or (known.rollback is not None and known.rollback.token == claim)
+    newest = journal.newest(known.flow)
+    return known.status is Status.ROLLING_BACK or (newest is not None and newest.run == known.run)
+
+
+def _claimed(known: FailoverRun, token: str, fields: Mapping[str, object]) -> FailoverRun:
+    assert token
+    claims = tuple(each for each in known.claims if each.token != token)
+    if not fields.get("withdrawn"):
+        claims = (*claims, RollbackClaim(token, str(fields["by"]), _int(fields["at_ms"])))
+    before = Status.DONE if known.ended_ms else Status.BEGUN
+    return replace(known, claims=claims, status=Status.ROLLING_BACK if claims else before)
 
 
 def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[bytes, bytes]:
@@ -247,12 +320,24 @@ def begun_record(run: str, plan: FailoverPlan, *, by: str, at_ms: int) -> tuple[
         "by": by,
         "at_ms": at_ms,
         "left": [*left, *([f"and {more} more"] if more else [])],
+        "left_count": len(plan.left_alone),
     }
-    return _record([str(Status.BEGUN), plan.wish.flow, run], value)
+    return as_journal_record([str(Status.BEGUN), plan.wish.flow, run], value)
 
 
 def agreed_record(flow: str, run: str, *, by: str, at_ms: int, generation: int) -> tuple[bytes, bytes]:
-    return _record([_AGREED, flow, run], {"by": by, "at_ms": at_ms, "generation": generation})
+    return as_journal_record([AGREED, flow, run], {"by": by, "at_ms": at_ms, "generation": generation})
+
+
+def slipped_record(
+    flow: str, run: str, slipped: Sequence[str], *, by: str, at_ms: int, generation: int
+) -> tuple[bytes, bytes]:
+    """A version that doesn't know it reads it as what it is besides: the plan was agreed to."""
+    lines = [line[:_LONGEST_LINE] for line in slipped[:_MOST_LINES]]
+    more = len(slipped) - len(lines)
+    value = {"by": by, "at_ms": at_ms, "generation": generation}
+    said = {**value, "slipped": [*lines, *([f"and {more} more"] if more else [])]}
+    return as_journal_record([AGREED, flow, run, "slipped", at_ms], said)
 
 
 def ended_record(
@@ -266,20 +351,15 @@ def ended_record(
     facts: Mapping[str, object] | None = None,
 ) -> tuple[bytes, bytes]:
     value = {"by": by, "at_ms": at_ms, "generation": generation, "facts": dict(facts or {})}
-    return _record([str(status), flow, run], value)
+    return as_journal_record([str(status), flow, run], value)
 
 
 def drill_record(run: DrillRun) -> tuple[bytes, bytes]:
-    return _record([_DRILL, run.flow, run.run], run.as_dict())
+    return as_journal_record([_DRILL, run.flow, run.run], run.as_dict())
 
 
 def failback_record(run: FailbackRun) -> tuple[bytes, bytes]:
-    return _record([_FAILBACK, run.flow, run.run], failback_fields(run))
-
-
-def _record(key: list[object], value: dict[str, object]) -> tuple[bytes, bytes]:
-    named = json.dumps([_VERSION, *key], separators=(",", ":"))
-    return named.encode(), json.dumps({"v": _VERSION, **value}, separators=(",", ":")).encode()
+    return as_journal_record([FAILBACK, run.flow, run.run], failback_fields(run))
 
 
 def _lines(value: object) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ class Answer:
 
     at: TargetOffset | None = None
     why_not: str = ""
+    detail: str = ""
+    """To that, in somebody else's words: the next time they may be others for the same trouble."""
     is_past_end: bool = False
     at_ms: int | None = None
     """Time of the record there, where it was read."""
@@ -137,6 +139,7 @@ class Place:
     at: TargetOffset | None
     reasons: tuple[Reason, ...] = ()
     why_not: str = ""
+    detail: str = ""
     index: Answer = Answer()
     source: Answer = Answer()
 
@@ -170,8 +173,10 @@ def _from_recorded(times: PartitionTimes) -> Place:
     """Neither index tells: the beginning of the run is safe, whatever lies inside."""
     bracket = times.recorded.bracket
     if times.recorded.newest_ms == NO_TIMESTAMP:
-        whys = "; ".join(answer.why_not for answer in (times.index, times.source) if answer.why_not)
-        return _nowhere(times, whys or "nothing tells the times of its records")
+        answers = (times.index, times.source)
+        whys = "; ".join(answer.why_not for answer in answers if answer.why_not)
+        details = "; ".join(answer.detail for answer in answers if answer.detail)
+        return _nowhere(times, whys or "nothing tells the times of its records", details)
     reasons = _reasons(times)
     if bracket is None:
         return _past_the_end(times, times.end, reasons)
@@ -243,14 +248,14 @@ def _is_too_early(times: PartitionTimes, at: int) -> bool:
     return at <= first_at and first_ms > times.moment_ms
 
 
-def _nowhere(times: PartitionTimes, why: str) -> Place:
-    return Place(at=None, why_not=why, index=times.index, source=times.source)
+def _nowhere(times: PartitionTimes, why: str, detail: str = "") -> Place:
+    return Place(at=None, why_not=why, detail=detail, index=times.index, source=times.source)
 
 
 def shown(answer: Answer) -> str:
     """For the sheet."""
     if answer.at is None:
-        return answer.why_not or "not asked"
+        return ": ".join(filter(None, (answer.why_not or "not asked", answer.detail)))
     if answer.is_past_end:
         return f"{answer.at:,} (the end)"
     return f"{answer.at:,}" + (f" ({rfc3339(answer.at_ms)})" if answer.at_ms is not None else "")

@@ -1,7 +1,8 @@
 """The plan of a failover: which group moves where on the target, what that repeats or skips.
 
 Pure: the same findings give the same plan, and a plan has a hash that changes with anything that an apply
-would do otherwise: parameters, offsets before and after, ids of topics.
+would do otherwise: parameters, offsets before and after, ids of topics, what stays as it is and what kind of
+trouble is the reason. The words that a client found for that trouble aren't part of it.
 """
 
 from __future__ import annotations
@@ -12,40 +13,29 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from uuid import UUID
 
+from causeway.core.counting import some
 from causeway.core.errors import BadInput
-from causeway.core.failover.figure import Bound, Figure, at_least, at_most, exact, unknown
-from causeway.core.failover.place import Place, Reason
+from causeway.core.failover.figure import Figure
+from causeway.core.failover.place import Reason
+from causeway.core.failover.pricing import (
+    BOUND,
+    LastKnown,
+    LeftPrice,
+    Mirrored,
+    price_left,
+    price_of,
+    together,
+)
 from causeway.core.failover.wish import Active, Mode, Wish
 from causeway.core.group_sync import Committed
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.instants import rfc3339
-from causeway.core.offset_map import Run
 
 _HASH_CHARACTERS = 16
-_NAMED_AT_MOST = 5
 _OWN = (
     "it has committed on the target by itself, or an earlier failover has put it there, and that stays; "
     "a moment (--at TIME) moves it"
 )
-_BOUND = "its place is a lower bound, by MirrorMaker 2's offset syncs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastKnown:
-    """Where a group stood on the source, as far as anybody knows, and what that is on the target."""
-
-    at: TargetOffset | None
-    why_not: str = ""
-    """Why it has no place on the target."""
-    is_live: bool = False
-    """Asked of the source just now; else it may have read on since."""
-    told_by: str = ""
-    is_ahead: bool = False
-    """It has read on the source what isn't mirrored."""
-    is_older: bool = False
-    """It hasn't read on the source what the target never had, or has no more."""
-    is_bound: bool = False
-    """Its place may lie further on: MirrorMaker 2's offset syncs know no nearer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +53,6 @@ class GroupFacts:
     """Of the target, that it reads by somebody's word: nobody has ever seen the group."""
     refused: str = ""
     """It can't be read or moved at all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mirrored:
-    """One target partition of the flow."""
-
-    target: TopicPartition
-    target_topic_id: UUID
-    log_start: TargetOffset
-    end: TargetOffset
-    """Behind the last mirrored record."""
-    runs: Sequence[Run]
-    """Those that hold."""
-    place: Place | None = None
-    """For the moment; None: the wish is `latest`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +74,17 @@ class LeftAlone:
     target: TopicPartition | None
     """None: the whole group."""
     why: str
+    detail: str = ""
+    """To that, in somebody else's words: not what somebody says yes to."""
+    price: LeftPrice | None = None
+    """Of staying there; None: it holds nothing there, or can't be read. Not what somebody says yes to."""
+
+    @property
+    def whole_why(self) -> str:
+        return ": ".join(filter(None, (self.why, self.detail)))
 
     def __str__(self) -> str:
-        return f"{self.group}{f' on {self.target}' if self.target else ''}: {self.why}"
+        return f"{self.group}{f' on {self.target}' if self.target else ''}: {self.whole_why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +138,7 @@ def plan_failover(
     for group in facts:
         if group.refused or group.is_active:
             why = group.refused or "it has members on the target, which go on where they are"
-            left.append(LeftAlone(group=group.name, target=None, why=why))
+            left.append(LeftAlone(group=group.name, target=None, why=why, price=_staying(group, mirrored)))
             continue
         for tp in _partitions(wish, group, mirrored):
             match _move(wish, group, mirrored[tp]):
@@ -172,12 +155,22 @@ def plan_failover(
     )
 
 
+def _staying(group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]) -> LeftPrice | None:
+    """All of its partitions together."""
+    parts = [
+        price_left(held.offset, group.known.get(tp), mirrored[tp])
+        for tp, held in group.here.items()
+        if tp in mirrored
+    ]
+    return together(parts) if parts and not group.refused else None
+
+
 def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
     active = [group.name for group in groups if group.is_active]
     if active and wish.active is Active.REFUSE:
         raise BadInput(
             "consumer groups with members on the target",
-            value=_some(active),
+            value=some(active),
             rule="can't be moved while they read",
             remedy="stop their consumers there, or say --active leave to move the others",
         )
@@ -193,7 +186,7 @@ def _refuse_too_early(wish: Wish, moved_to: Mapping[TopicPartition, Mirrored]) -
         return
     raise BadInput(
         f"the moment {rfc3339(wish.moment_ms)}",
-        value=_some([str(m.target) for m in trimmed or early]),
+        value=some([str(m.target) for m in trimmed or early]),
         rule="is earlier than the oldest record there, so records of that moment are missing",
         remedy="write a later moment, or say --clamp earliest to begin with the oldest records",
     )
@@ -225,8 +218,11 @@ def _move(wish: Wish, group: GroupFacts, partition: Mirrored) -> Move | LeftAlon
     else:
         after, reasons, why_not = place.at, tuple(map(str, place.reasons)), place.why_not
     if after is None:
-        return LeftAlone(group=group.name, target=tp, why=why_not)
-    rereads, skips = _price(known, after, partition)
+        detail = place.detail if place is not None else ""
+        there = group.here.get(tp)
+        cost = None if there is None else price_left(there.offset, known, partition)
+        return LeftAlone(group=group.name, target=tp, why=why_not, detail=detail, price=cost)
+    rereads, skips = price_of(known, after, partition)
     return Move(
         group=group.name,
         target=tp,
@@ -252,54 +248,7 @@ def _latest(
     if known.is_ahead:
         reasons.append("it has read more than is mirrored: the end of the mirror")
     if known.is_bound:
-        reasons.append(_BOUND)
+        reasons.append(BOUND)
     if known.is_older or at > known.at:
         reasons.append("what lies between there and the target's oldest record isn't on the target")
     return at, tuple(reasons), ""
-
-
-def _price(known: LastKnown | None, after: TargetOffset, partition: Mirrored) -> tuple[Figure, Figure]:
-    """What it reads again, and what it never reads."""
-    if known is None or known.at is None:
-        why = "where the group stood on the source isn't known" if known is None else known.why_not
-        return unknown(why), unknown(why)
-    again = _counted(partition, after, known.at)
-    never = _counted(partition, known.at, after)
-    if known.is_bound:
-        return _no_less(again, _BOUND), unknown(_BOUND) if after > known.at else exact(0)
-    if known.is_live:
-        return again, never
-    because = f"{known.told_by} is the last that is known of it, and it may have read on since"
-    return _no_less(again, because), _no_more(never, because)
-
-
-def _counted(partition: Mirrored, first: int, last: int) -> Figure:
-    """Records that the flow has mirrored between two places; what somebody else brought isn't in its map."""
-    found = mirrored_between(partition.runs, first, last)
-    begins = partition.runs[0].target_begins if partition.runs else partition.end
-    if first < min(last, begins):
-        return at_least(found, f"what lies in front of {begins:,} on {partition.target} isn't in the map")
-    return exact(found)
-
-
-def _no_less(figure: Figure, because: str) -> Figure:
-    return at_least(figure.number or 0, because)
-
-
-def _no_more(figure: Figure, because: str) -> Figure:
-    """Who may have read on skips less, but of a number that is itself too small nobody can say."""
-    return at_most(figure.number or 0, because) if figure.bound is Bound.EXACT else unknown(figure.because)
-
-
-def mirrored_between(runs: Iterable[Run], first: int, last: int) -> int:
-    """Mirrored records in `[first, last)` of the target: markers and aborted attempts aren't in the map."""
-    return sum(
-        max(0, min(run.target_next, last) - max(run.target_first, first))
-        for run in runs
-        if run.target_next > first and run.target_first < last
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED_AT_MOST
-    return ", ".join(names[:_NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from causeway.core.failback.plan import export_prefix
 from causeway.core.failover.drill import clones_of
-from causeway.core.failover.journal import FAILOVERS_TOPIC
+from causeway.core.failover.journal_format import FAILOVERS_TOPIC
 from causeway.core.flow import Flow
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.core.rights import NeededRight, Operation, Resource, Side, is_covered, needed_rights

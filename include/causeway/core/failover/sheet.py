@@ -5,10 +5,10 @@ Numbers are exact, a bound or unknown with the reason (`figure.py`); nothing tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from causeway.core.failover.figure import Figure, total
+from causeway.core.failover.figure import Figure, largest, total
 from causeway.core.failover.place import Place, shown
 from causeway.core.failover.plan import FailoverPlan, LeftAlone, Move
 from causeway.core.identity import TopicPartition
@@ -63,6 +63,8 @@ class Sheet:
     plan: FailoverPlan
     places: Mapping[TopicPartition, Place]
     notes: tuple[str, ...] = ()
+    journal: str = ""
+    """What is odd about the topic that keeps failovers; empty: nothing."""
 
     @property
     def topics(self) -> tuple[TopicPrice, ...]:
@@ -79,8 +81,33 @@ class Sheet:
         return tuple(_group_price(group, moves) for group, moves in sorted(by_group.items()))
 
     @property
+    def dearest_topics(self) -> list[TopicPrice]:
+        return sorted(
+            self.topics, key=lambda price: (price.lost_records.dearness, price.lost_seconds.dearness)
+        )
+
+    @property
+    def dearest_groups(self) -> list[GroupPrice]:
+        """Who skips most, then who reads most again."""
+        return sorted(self.groups, key=lambda price: (price.skips.dearness, price.rereads.dearness))
+
+    @property
+    def dearest_moves(self) -> list[Move]:
+        """Those of the dearest groups first."""
+        rank = {price.group: at for at, price in enumerate(self.dearest_groups)}
+        return sorted(self.plan.moves, key=lambda move: (rank[move.group], move.target))
+
+    @property
     def lost(self) -> Figure:
         return total(loss.records for loss in self.losses)
+
+    @property
+    def skips(self) -> Figure:
+        return total(move.skips for move in self.plan.moves)
+
+    @property
+    def rereads(self) -> Figure:
+        return total(move.rereads for move in self.plan.moves)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -110,6 +137,7 @@ class Sheet:
             "left_alone": [_left_dict(left) for left in self.plan.left_alone],
             "unknown_because": list(self.unknown),
             "notes": list(self.notes),
+            "journal": self.journal,
         }
 
     def _move_dict(self, move: Move) -> dict[str, object]:
@@ -135,16 +163,9 @@ def _topic_price(topic: str, losses: list[Loss]) -> TopicPrice:
         partitions=len(losses),
         lost_records=total(loss.records for loss in losses),
         lost_bytes=total(loss.size_bytes for loss in losses),
-        lost_seconds=_longest(loss.seconds for loss in losses),
+        lost_seconds=largest(loss.seconds for loss in losses),
         mirrored_until_ms=max(known, default=None),
     )
-
-
-def _longest(figures: Iterable[Figure]) -> Figure:
-    """Of times that run side by side; one that isn't known could be the longest."""
-    parts = list(figures)
-    unsure = next((part for part in parts if part.number is None), None)
-    return unsure or max(parts, key=lambda part: part.number or 0)
 
 
 def _group_price(group: str, moves: list[Move]) -> GroupPrice:
@@ -161,7 +182,8 @@ def _left_dict(left: LeftAlone) -> dict[str, object]:
     return {
         "group": left.group,
         "partition": None if left.target is None else str(left.target),
-        "why": left.why,
+        "why": left.whole_why,
+        "price": None if left.price is None else left.price.as_dict(),
     }
 
 

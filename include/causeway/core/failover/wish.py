@@ -62,7 +62,7 @@ class Wish:
     def command(self) -> str:
         """As it is typed: for whoever goes on with what somebody else has begun."""
         if self.mode is Mode.HOME:
-            return "causeway failback ... --home"
+            return f"causeway next {self.flow}"  # the forward flow is another one, and says it
         at = "latest" if self.at_ms is None else rfc3339_ms(self.at_ms)
         words = ["causeway", "failover", self.flow, *(["--planned"] if self.is_planned else ["--at", at])]
         words += ["--safety", f"{self.safety_ms}ms"] if self.safety_ms else []

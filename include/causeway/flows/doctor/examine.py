@@ -21,10 +21,11 @@ from causeway.brokers.wire import Network, Wire
 from causeway.core.diagnosis.brokers import judge_brokers, judge_source_factors
 from causeway.core.diagnosis.clusters import CHECK_IDENTITY, judge_both_clocks, judge_clock, judge_identity
 from causeway.core.diagnosis.facts import ClusterView
-from causeway.core.diagnosis.failover import judge_failover
+from causeway.core.diagnosis.failover import judge_failover, judge_journal
 from causeway.core.diagnosis.finding import Diagnosis, Finding, Result, failed_by
 from causeway.core.diagnosis.groups import judge_groups
 from causeway.core.diagnosis.names import judge_clashes, judge_leftovers, judge_names
+from causeway.core.diagnosis.own_records import CHECK_OWN_RECORDS, judge_log, judge_lost_journal
 from causeway.core.diagnosis.parked import judge_parked, parked_not_looked_at
 from causeway.core.diagnosis.rehearsal import not_rehearsed
 from causeway.core.diagnosis.rights import (
@@ -64,7 +65,7 @@ from causeway.core.rights import (
 )
 from causeway.core.takeover import MirrorMakerPlaces
 from causeway.flows.clusters import Clusters
-from causeway.flows.doctor.failover import lacking_for_failover
+from causeway.flows.doctor.failover import journal_of, lacking_for_failover
 from causeway.flows.doctor.groups import look_at_groups
 from causeway.flows.doctor.look import (
     SettingsSeen,
@@ -77,8 +78,12 @@ from causeway.flows.doctor.look import (
     see_topics,
     state_of,
 )
+from causeway.flows.doctor.own_records import judge_map_of
 from causeway.flows.doctor.scratch import rehearse
+from causeway.flows.failover.logbook import seen_journal
+from causeway.flows.failover.sides import Sides
 from causeway.flows.lacking import lacking_rights
+from causeway.flows.log_health import look_at_log
 from causeway.flows.look import look
 
 Say = Callable[[str], None]
@@ -179,7 +184,20 @@ class _Examination:
         self._judge_groups(clusters)
         self._judge_failover(clusters, seen)
         self._judge_takeover(clusters, state or FlowState())
+        self._judge_own_records(clusters, state)
         self._judge_parked(clusters)
+
+    def _judge_own_records(self, clusters: Clusters, state: FlowState | None) -> None:
+        """Where they may not be read, a check above says so."""
+        if state is None:
+            return
+        flow, target, run = self._flow, clusters.target, self._network.run
+        with self._judging(CHECK_OWN_RECORDS, flow.target):
+            health = run(lambda: look_at_log(flow, target, state))
+            self.found += judge_log(flow, health.troubles, target.foreign_records)
+            self.found += run(lambda: judge_map_of(flow, target))
+            journal = run(lambda: seen_journal(Sides(self._network, target, None), flow.name))
+            self.found += judge_lost_journal(flow, state, journal)
 
     def _judge_parked(self, clusters: Clusters) -> None:
         """With the same eyes as `status`. Where these can't see, a check above says why, or this one does."""
@@ -204,6 +222,9 @@ class _Examination:
         if groups is not None:
             lacking = self._network.run(lambda: lacking_for_failover(flow, groups, clusters, seen.mirrors))
             self.found += judge_failover(lacking, self._views)
+            with self._judging(CHECK_OWN_RECORDS, flow.target):
+                odd = self._network.run(lambda: journal_of(flow, clusters))
+                self.found += judge_journal(odd, self._views["target"].alias)
 
     def _judge_takeover(self, clusters: Clusters, state: FlowState) -> None:
         """Where one is to come, or has been."""

@@ -1,4 +1,4 @@
-"""What doctor sees of the rights for failover, drill and failback. Only asks."""
+"""What doctor sees of the rights for failover, drill and failback, and of what is kept of them. Only asks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.rights import NeededRight, group_rights, needed_rights
 from causeway.flows.clusters import Clusters
+from causeway.flows.failover.logbook import seen_journal
+from causeway.flows.failover.sides import Sides
 from causeway.flows.lacking import lacking_rights
 
 
@@ -25,3 +27,8 @@ async def lacking_for_failover(
     of_groups = () if groups.is_off else group_rights(flow, groups, names)
     judged = (*needed_rights(flow, topics), *of_groups)
     return await lacking_rights(rights_to_ask(flow, names, topics, compacted, judged), clusters.wires)
+
+
+async def journal_of(flow: Flow, clusters: Clusters) -> str:
+    """What is odd about it; empty: nothing, as far as this user may see it."""
+    return (await seen_journal(Sides(clusters.network, clusters.target, None), flow.name)).note

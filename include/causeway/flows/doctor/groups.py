@@ -14,6 +14,7 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.ports import Refused
 from causeway.core.rights import Operation
 from causeway.flows.clusters import Clusters
+from causeway.flows.groups.unprotected import unprotected_groups
 from causeway.flows.internal_topics import group_topics
 
 _MOST_ASKED = 100
@@ -31,6 +32,7 @@ async def look_at_groups(
         hidden=sorted(name for name, answer in answers.items() if isinstance(answer, Refused)),
         lacking=await _lacking(flow, groups, clusters, admin),
         not_committable=await _not_committable(clusters, selected) if groups.sync_offsets else (),
+        unprotected=await unprotected_groups(flow, groups, clusters.target, clusters.source),
     )
 
 

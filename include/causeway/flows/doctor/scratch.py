@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 
+from causeway import interruption
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.inspection import group_operations, wait_until_known
 from causeway.brokers.scratch import Scratch, delete_scratch
@@ -16,7 +17,13 @@ from causeway.brokers.wire import Wire
 from causeway.core.diagnosis.facts import ClockReading, ClusterView
 from causeway.core.diagnosis.finding import Finding, failed_by
 from causeway.core.diagnosis.names import SCRATCH_PREFIX
-from causeway.core.diagnosis.rehearsal import CHECK_REHEARSAL, left_behind, rights_missing, trouble_with
+from causeway.core.diagnosis.rehearsal import (
+    CHECK_REHEARSAL,
+    left_behind,
+    rights_missing,
+    said_of_left_behind,
+    trouble_with,
+)
 from causeway.core.diagnosis.rights import doctor_rights
 from causeway.core.errors import CausewayError, NotAuthorized
 from causeway.core.flow import Flow
@@ -41,10 +48,15 @@ def rehearse(flow: Flow, target: WireTarget, view: ClusterView) -> tuple[list[Fi
         return [trouble_with(view.alias, "rights", str(trouble))], None
     if missing:
         return [rights_missing(view, missing)], None
+    left: list[CausewayError] = []
     try:
-        found, reading = _on_scratch_topic(flow, target, view, plan, scratch)
-    finally:
-        left = delete_scratch(target.wire.endpoint, scratch)
+        try:
+            found, reading = _on_scratch_topic(flow, target, view, plan, scratch)
+        finally:
+            with interruption.whole():
+                left = delete_scratch(target.wire.endpoint, scratch)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(said_of_left_behind(scratch.topic, left)) from None
     return [*found, *left_behind(view.alias, scratch.topic, left)], reading
 
 

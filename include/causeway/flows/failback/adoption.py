@@ -23,8 +23,10 @@ from causeway.flows.by_hand import (
     fenced,
     refuse_leading_back,
 )
-from causeway.flows.clusters import Clusters
-from causeway.flows.failback.writing import PortionWriter
+from causeway.flows.clusters import Clusters, state_on
+from causeway.flows.own_fence import OwnFence
+from causeway.flows.standing import where_they_stand
+from causeway.flows.writing import PortionWriter
 
 _RUNS_AT_ONCE = 2_000
 Ends = Mapping[TopicPartition, TargetOffset]
@@ -44,11 +46,11 @@ def adopt_all(
     """
     run = clusters.network.run
     run(lambda: refuse_leading_back(flow, clusters, beginnings))
-    with fenced(flow, clusters, target, reason) as generation:
-        ends = run(lambda: commit_beginnings(flow, clusters, beginnings, generation))
+    with fenced(flow, clusters, target, reason) as own:
+        generation = own.generation
+        ends = run(lambda: commit_beginnings(flow, clusters, beginnings, own))
         for members in _by_topic(beginnings):
-            first, count = members[0].pair, max(m.pair.target.partition for m in members) + 1
-            _remember(flow, clusters, state, first, generation, count)
+            _remember(flow, clusters, state, [each.pair for each in members], generation)
             _enter(flow, clusters, members, ends, reason, generation)
     return generation, ends
 
@@ -61,9 +63,9 @@ def _by_topic(beginnings: Iterable[Beginning]) -> list[list[Beginning]]:
 
 
 def _remember(
-    flow: Flow, clusters: Clusters, state: FlowState, pair: Pair, generation: Generation, count: int
+    flow: Flow, clusters: Clusters, state: FlowState, pairs: Sequence[Pair], generation: Generation
 ) -> None:
-    clusters.network.run(lambda: remember_pair(flow, clusters, state, pair, generation, partitions=count))
+    clusters.network.run(lambda: remember_pair(flow, clusters, state, pairs, generation))
 
 
 def _enter(
@@ -84,17 +86,19 @@ async def hand_over(
     target: WireTarget,
     pairs: Sequence[Pair],
     generation: Generation,
+    own: OwnFence,
 ) -> int:
     """The map of `teller`, kept at `told_at`, into the map of `flow` at `target`; how many runs that were.
 
-    `pairs` are those of `flow`. Behind its adoption and under its fence: no lane writes meanwhile.
+    `pairs` are those of `flow`. Behind its adoption and under its fence, `own`: no lane writes meanwhile.
     """
     by_target = {pair.target: pair for pair in pairs}
     theirs = await told_at.map_runs(teller.map_topic, [pair.source for pair in pairs])
-    positions = await told_at.positions(teller.group, [pair.source for pair in pairs], stable=True)
+    state = await state_on(told_at, teller.name)
+    positions = await where_they_stand(teller, told_at, state, [pair.source for pair in pairs], stable=True)
     ours = await target.map_runs(flow.map_topic, list(by_target))
-    count = await target.map_partitions(flow.map_topic)
-    writer = await PortionWriter.claimed(flow, target)
+    count = await target.partitions_to_write(flow.map_topic)
+    writer = await PortionWriter.claimed(flow, target, own)
     written = 0
     for tp, pair in by_target.items():
         known = [run for run in theirs[pair.source] if is_covered(run, positions[pair.source])]

@@ -7,8 +7,9 @@ is widened; what it was before is written down first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+from causeway import interruption
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.log_reader import READ_UNCOMMITTED
 from causeway.brokers.log_trimming import delete_in_front_of
@@ -41,17 +42,22 @@ def policies_in_the_way(endpoint: ClusterEndpoint, topics: Collection[str]) -> d
     return found
 
 
-def empty(endpoint: ClusterEndpoint, ends: Ends, policies: Policies) -> None:
+def empty(endpoint: ClusterEndpoint, ends: Ends, policies: Policies, prove: Callable[[], None]) -> None:
     """Doing it again does no harm; the policies are restored whatever happens in between.
 
+    `prove`, before each portion: the fences under which this is done still stand.
+
     :raises CausewayError: a refusal; other partitions may be empty by then.
+    :raises FlowHeld: a fence was lifted; what isn't empty by then stays.
     """
     admin = ClusterAdmin(endpoint)
+    prove()
     _set_policies(admin, dict.fromkeys(policies, _WIDENED))
     try:
-        delete_in_front_of(endpoint, ends)
+        delete_in_front_of(endpoint, ends, prove)
     finally:
-        _set_policies(admin, policies)
+        with interruption.whole():
+            _set_policies(admin, policies)
 
 
 def _set_policies(admin: ClusterAdmin, policies: Policies) -> None:

@@ -19,8 +19,9 @@ from causeway.core.identity import TopicPartition
 from causeway.core.quarantine import CLUSTER, OFFSET, PARTITION, TOPIC, TOPIC_ID, new_quarantine_topic
 from causeway.core.records import Headers, Record
 from causeway.flows.failback.parting import Pairing, bounds
-from causeway.flows.failback.writing import PortionWriter, decided_end
+from causeway.flows.own_fence import OwnFence
 from causeway.flows.ownership import Say
+from causeway.flows.writing import PortionWriter, decided_end
 
 _PORTION_BYTES = 8 << 20
 
@@ -36,9 +37,16 @@ class Kept:
 
 
 async def export_tails(
-    pairing: Pairing, plan: FailbackPlan, begun_ms: int, say: Say, held: Mapping[str, int] | None = None
+    pairing: Pairing,
+    plan: FailbackPlan,
+    begun_ms: int,
+    say: Say,
+    own: OwnFence,
+    held: Mapping[str, int] | None = None,
 ) -> Kept:
-    """`held`: what exports of the same failback held when they were compared before.
+    """Under the forward flow's fence, `own`.
+
+    `held`: what exports of the same failback held when they were compared before.
 
     :raises ProtocolFault: an export differs from the tail; nothing may be dropped then.
     """
@@ -49,7 +57,7 @@ async def export_tails(
     counts: dict[str, int] = {}
     if wanted:
         _make_topics(pairing, wanted, begun_ms)
-        writer = await PortionWriter.claimed(pairing.forward, pairing.new)
+        writer = await PortionWriter.claimed(pairing.forward, pairing.new, own)
         for cut in wanted:
             place = TopicPartition(export_topic(cut.old.topic, begun_ms), cut.old.partition)
             await _copy(pairing, cut, place, writer)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.errors import BadInput
 from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step
 from causeway.core.failover.journal import failback_record
 from causeway.core.flow import Flow
@@ -13,6 +14,7 @@ from causeway.flows.clusters import state_on
 from causeway.flows.failback.parting import Pairing
 from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
 from causeway.flows.failover.sides import Sides, open_target_side, trouble_of
+from causeway.flows.log_health import refuse_unsound
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,29 @@ def journal_of(pairing: Pairing) -> Sides:
 
 
 def newest_failback(ways: Ways) -> tuple[FailbackRun | None, bool]:
-    """As the journal has it, and whether the forward flow is fenced. Needs the new primary only."""
+    """As the journal has it, and whether the forward flow is fenced. Needs the new primary only.
+
+    :raises ProtocolFault: no fence is seen, and one may be lost, or can't be read.
+    """
 
     async def look(sides: Sides) -> tuple[FailbackRun | None, bool]:
-        found = (await read_journal(sides)).newest_failback(ways.forward.name)
-        return found, (await state_on(sides.target, ways.forward.name)).fence is not None
+        found = (await read_journal(sides, ways.forward.name)).newest_failback(ways.forward.name)
+        state = await state_on(sides.target, ways.forward.name)
+        if state.fence is None:
+            await refuse_unsound(ways.forward, sides.target, state)
+        return found, state.fence is not None
 
     with open_target_side(ways.new) as sides, trouble_of(ways.forward):
         return sides.network.run(lambda: look(sides))
+
+
+def still_mirrors(forward: Flow) -> BadInput:
+    """There was no failover, so there is no way back."""
+    return BadInput(
+        f"flow {forward.name}",
+        rule=f"isn't fenced: it still mirrors {forward.source} to {forward.target}",
+        remedy=f"`causeway failover {forward.name}` comes first",
+    )
 
 
 async def begin_run(pairing: Pairing, plan: FailbackPlan, by: str, **facts: object) -> FailbackRun:

@@ -8,23 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.lagging_nodes import known_topics
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
 from causeway.brokers.target_log import WireTarget
 from causeway.brokers.wire import TopicMetadata
+from causeway.core.counting import some
 from causeway.core.errors import BadInput
 from causeway.core.failback.plan import Cut, FailbackPlan, Way
 from causeway.core.failover.figure import Figure, at_most, exact, unknown
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import error_name
+from causeway.core.known_pairs import KnownPair
 from causeway.core.naming import is_heartbeats
 from causeway.core.ports import LogEnd, Refused, Unreachable
 from causeway.core.position import Position
+from causeway.core.remedies import reconcile_remedy
 from causeway.flows.clusters import Clusters, state_on
+from causeway.flows.failback.nothing_crossed import MayBegin, Side, nothing_crossed
 from causeway.flows.failover.reading import Stopped, Tally, count_records
+from causeway.flows.standing import begins_at, has_begun, where_they_stand
 
-_NAMED_AT_MOST = 5
 Range = tuple[int, int]
 
 
@@ -83,13 +89,30 @@ async def look_where_they_parted(pairing: Pairing, way: Way) -> FailbackPlan:
     tails = await _count(pairing.old, {p.old: (p.tail_from, p.old_range[1]) for p in places})
     written = await _count(pairing.new, {p.new: p.new_range for p in places if p.parted})
     cuts = [_cut(place, tails, written) for place in places]
+    parted = tuple(cut for cut, place in zip(cuts, places, strict=True) if place.parted)
     return FailbackPlan(
         flow=forward.name,
         reverse=pairing.reverse.name,
         way=way,
-        cuts=tuple(cut for cut, place in zip(cuts, places, strict=True) if place.parted),
+        cuts=parted,
         late=tuple(cut for cut, place in zip(cuts, places, strict=True) if not place.parted),
         notes=notes,
+        at_work=await _at_work_beside_exports(pairing, [cut.new for cut in parted if cut.has_tail]),
+    )
+
+
+async def _at_work_beside_exports(pairing: Pairing, partitions: list[TopicPartition]) -> tuple[str, ...]:
+    """A hint for people, so nobody who can't be asked stops the failback for it."""
+    if not partitions:
+        return ()
+    groups = ConsumerGroups(pairing.new.wire, spares_the_silent=True)
+    active = [name for name, group in (await groups.listed()).items() if group.is_active]
+    wanted: dict[str, list[int]] = {}
+    for tp in partitions:
+        wanted.setdefault(tp.topic, []).append(tp.partition)
+    held = await groups.committed(active, wanted)
+    return tuple(
+        sorted(name for name, offsets in held.items() if offsets and not isinstance(offsets, Refused))
     )
 
 
@@ -120,8 +143,9 @@ class _Member:
 async def _members(pairing: Pairing, state: FlowState, way: Way) -> tuple[list[_Member], list[str]]:
     """Partitions that are on both sides, of topics that are still the ones that parted."""
     pairs = {name: pair for name, pair in state.pairs.items() if not is_heartbeats(pair.source_topic)}
-    there = await pairing.new.wire.topics(sorted(pairs))
-    here = await pairing.old.wire.topics(sorted({pair.source_topic for pair in pairs.values()}))
+    there = await known_topics(pairing.new.wire, {name: p.target_topic_id for name, p in pairs.items()})
+    known = {pair.source_topic: pair.source_topic_id for pair in pairs.values()}
+    here = await known_topics(pairing.old.wire, known)
     members: list[_Member] = []
     notes: list[str] = []
     for name, pair in sorted(pairs.items()):
@@ -152,15 +176,24 @@ def _other_partitions(pairing: Pairing, old: TopicMetadata, new: TopicMetadata) 
 async def _places(pairing: Pairing, state: FlowState, way: Way) -> tuple[list[_Place], tuple[str, ...]]:
     members, notes = await _members(pairing, state, way)
     olds, news = [each.old for each in members], [each.new for each in members]
-    positions = await pairing.new.positions(pairing.forward.group, news, stable=True, marked=True)
+    positions = await where_they_stand(pairing.forward, pairing.new, state, news, stable=True, marked=True)
     old_starts, old_ends = await bounds(pairing.old, olds, READ_UNCOMMITTED)
     _, decided = await bounds(pairing.old, olds, READ_COMMITTED)
     new_starts, new_ends = await bounds(pairing.new, news, READ_COMMITTED)
     _refuse_undecided(pairing, sorted({tp.topic for tp, end in old_ends.items() if decided[tp] != end}))
+    sides = (
+        Side(at=pairing.old, starts=old_starts, ends=old_ends),
+        Side(at=pairing.new, starts=new_starts, ends=new_ends),
+    )
+    lost = [each for each in members if positions[each.new] is None]
+    begun = await _begun(lost, state, *sides, is_rebuilt=way is Way.REBUILD)
     places: list[_Place] = []
     for each in members:
-        found = positions[each.new]
-        position = found if isinstance(found, Position) and _is_of(found, each.pair) else None
+        found = positions[each.new] or begun.get(each.new)
+        position = found if isinstance(found, Position) and found.ids == each.pair.ids else None
+        if position is None and has_begun(state, each.new):
+            raise _unknown(pairing, each)
+        # A partition that both sides got later, or that nobody could ask, was never mirrored.
         crossed, written_from = (position.source_next, position.target_next) if position else (0, 0)
         places.append(
             _Place(
@@ -178,8 +211,28 @@ async def _places(pairing: Pairing, state: FlowState, way: Way) -> tuple[list[_P
     return places, (*notes, *_trimmed(places))
 
 
-def _is_of(position: Position, pair: KnownPair) -> bool:
-    return (position.source_topic_id, position.target_topic_id) == pair.ids
+async def _begun(
+    lost: list[_Member], state: FlowState, old: Side, new: Side, *, is_rebuilt: bool
+) -> dict[TopicPartition, Position]:
+    """Where partitions were to begin of which no record ever crossed, by the new primary's partitions."""
+    starts = {each.new: begins_at(state, each.new) for each in lost}
+    asked = [
+        MayBegin(old=each.old, new=each.new, source_next=start.source_next, target_next=start.target_next)
+        for each in lost
+        if (start := starts[each.new]) is not None
+    ]
+    sure = await nothing_crossed(asked, old, new, is_rebuilt=is_rebuilt)
+    return {tp: start for tp, start in starts.items() if start is not None and tp in sure}
+
+
+def _unknown(pairing: Pairing, each: _Member) -> BadInput:
+    forward = pairing.forward.name
+    return BadInput(
+        f"where {each.old} and {each.new} parted",
+        rule=f"isn't known: flow {forward} has no position there, neither its offset map nor its state has "
+        "one, and the two logs don't show that nothing ever crossed",
+        remedy=reconcile_remedy(forward, each.old),
+    )
 
 
 def _trimmed(places: list[_Place]) -> Iterator[str]:
@@ -220,7 +273,7 @@ def _refuse_undecided(pairing: Pairing, topics: list[str]) -> None:
     if topics:
         raise BadInput(
             f"topics of {pairing.forward.source}",
-            value=", ".join(topics[:_NAMED_AT_MOST]),
+            value=some(topics),
             rule="have an open transaction, so nobody can say yet where they end",
             remedy="wait until the broker ends it, or abort it with kafka-transactions.sh",
         )

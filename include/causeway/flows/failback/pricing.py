@@ -12,6 +12,7 @@ from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.inspection import topic_settings
 from causeway.brokers.log_reader import READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
 from causeway.core.batches import BatchHead
+from causeway.core.counting import some
 from causeway.core.errors import BadInput
 from causeway.core.failback.plan import Cut, FailbackPlan
 from causeway.core.failback.rebuild import (
@@ -19,20 +20,25 @@ from causeway.core.failback.rebuild import (
     Reader,
     RebuildPrice,
     Stretch,
+    compacts,
+    copies_there,
+    is_apart,
     is_inside,
     mirrored_stretches,
+    offsets_inside,
     offsets_outside,
+    thinned_there_only,
 )
-from causeway.core.failover.figure import Figure, at_most, exact, unknown
+from causeway.core.failover.figure import Figure, at_least, at_most, exact, total, unknown
 from causeway.core.identity import TopicPartition
 from causeway.core.lane_rules import is_covered
-from causeway.core.offset_map import runs_that_hold
+from causeway.core.offset_map import Run, runs_that_hold
 from causeway.core.ports import Refused, Unreachable
 from causeway.core.records import decode_records
+from causeway.flows.clusters import state_on
 from causeway.flows.failback.parting import Pairing, bounds
-from causeway.flows.failover.reading import Stopped, Tally, count_records, walk
-
-_THINNED = "compaction on the new primary may have taken records that the old one keeps"
+from causeway.flows.failover.reading import walk
+from causeway.flows.standing import where_they_stand
 
 
 async def price_rebuild(pairing: Pairing, plan: FailbackPlan) -> FailbackPlan:
@@ -42,16 +48,17 @@ async def price_rebuild(pairing: Pairing, plan: FailbackPlan) -> FailbackPlan:
     """
     _refuse_prefixes(plan)
     olds = [cut.old for cut in plan.cuts]
-    stretches = await _on_the_new_primary(pairing, plan.cuts)
+    runs = await _on_the_new_primary(pairing, plan.cuts)
+    stretches = {cut.old: mirrored_stretches(runs[cut.old], cut.new_start) for cut in plan.cuts}
     held = await _count_old(pairing.old, plan.cuts, stretches)
-    anew = await _count_new(pairing.new, plan.cuts)
-    thinned = await _thinned_there_only(pairing, sorted({tp.topic for tp in olds}))
+    there = await _count_new(pairing.new, plan.cuts, runs)
+    cleaning = await _cleaning(pairing, sorted({tp.topic for tp in olds}))
     readers = await _readers(pairing, olds)
     _, ends = await bounds(pairing.old, olds, READ_UNCOMMITTED)
     price = RebuildPrice(
         source=pairing.forward.source,
         partitions=tuple(
-            _priced(cut, held[cut.old], stretches[cut.old], anew[cut.new], cut.old.topic in thinned)
+            _priced(cut, held[cut.old], stretches[cut.old], there[cut.new], cleaning[cut.old.topic])
             for cut in plan.cuts
         ),
         readers=readers,
@@ -64,26 +71,24 @@ def _refuse_prefixes(plan: FailbackPlan) -> None:
     if plan.late or not plan.cuts:
         raise BadInput(
             f"rebuild of flow {plan.flow}",
-            value=", ".join(sorted({cut.old.topic for cut in plan.late})[:5]) or "no topic",
+            value=some(sorted({cut.old.topic for cut in plan.late})) or "no topic",
             rule="is for topics that have one name on both sides: with prefixes nothing has diverged",
             remedy=f"`causeway failback {plan.flow} --resume`",
         )
 
 
-async def _on_the_new_primary(pairing: Pairing, cuts: Sequence[Cut]) -> dict[TopicPartition, list[Stretch]]:
-    """By the forward flow's map: which of the old primary's offsets are still there."""
+async def _on_the_new_primary(pairing: Pairing, cuts: Sequence[Cut]) -> dict[TopicPartition, list[Run]]:
+    """By the old primary's partitions: what the forward flow's map tells of them."""
     news = [cut.new for cut in cuts]
     runs = await pairing.new.map_runs(pairing.forward.map_topic, news)
-    positions = await pairing.new.positions(pairing.forward.group, news, stable=True, marked=True)
-    found: dict[TopicPartition, list[Stretch]] = {}
+    state = await state_on(pairing.new, pairing.forward.name)
+    positions = await where_they_stand(pairing.forward, pairing.new, state, news, stable=True, marked=True)
+    found: dict[TopicPartition, list[Run]] = {}
     for cut in cuts:
         ids = (cut.old_topic_id, cut.new_topic_id)
-        ours = runs_that_hold(
-            run
-            for run in runs[cut.new]
-            if (run.source_topic_id, run.target_topic_id) == ids and is_covered(run, positions[cut.new])
+        found[cut.old] = runs_that_hold(
+            run for run in runs[cut.new] if run.ids == ids and is_covered(run, positions[cut.new])
         )
-        found[cut.old] = mirrored_stretches(ours, cut.new_start)
     return found
 
 
@@ -128,51 +133,110 @@ def _add(held: _Held, cut: Cut, stretches: Sequence[Stretch], head: BatchHead, b
             held.outside += not is_tail and not is_inside(stretches, record.offset, record.offset + 1)
 
 
-async def _count_new(reader: WireLogReader, cuts: Sequence[Cut]) -> dict[TopicPartition, Figure]:
+@dataclass(slots=True)
+class _There:
+    """What the new primary has, as far as it was read."""
+
+    expected: Sequence[Stretch]
+    """Where the map tells of copies."""
+    start: int
+    end: int
+    read_until: int
+    records: int = 0
+    copies: int = 0
+    stopped: str = ""
+    is_long: bool = False
+
+    @property
+    def anew(self) -> Figure:
+        return at_most(self.end - self.start, self.stopped) if self.stopped else exact(self.records)
+
+    @property
+    def missing(self) -> Figure:
+        """Copies that the map tells of and that aren't there any more: compaction was at work, whatever the
+        topic's settings say by now. Of a log that is too long for a look the rest counts as the map tells it;
+        what can't be read isn't known to be there."""
+        if self.stopped and not self.is_long:
+            return unknown(self.stopped)
+        count = max(offsets_inside(self.expected, self.start, self.read_until) - self.copies, 0)
+        return at_least(count, self.stopped) if count and self.stopped else exact(count)
+
+
+async def _count_new(
+    reader: WireLogReader, cuts: Sequence[Cut], runs: Mapping[TopicPartition, Sequence[Run]]
+) -> dict[TopicPartition, _There]:
     _, ends = await bounds(reader, [cut.new for cut in cuts], READ_COMMITTED)
-    ranges = {cut.new: (cut.new_start, ends[cut.new]) for cut in cuts}
+    there: dict[TopicPartition, _There] = {}
+    for cut in cuts:
+        expected, end = copies_there(runs[cut.old], cut.old_start, cut.new_start), ends[cut.new]
+        there[cut.new] = _There(expected, start=cut.new_start, end=end, read_until=end)
+
+    def take(tp: TopicPartition, head: BatchHead, batch: memoryview) -> bool:
+        _add_there(there[tp], head, batch)
+        return False
+
+    ranges = {tp: (each.start, each.end) for tp, each in there.items()}
     topic_ids = {cut.new.topic: cut.new_topic_id for cut in cuts}
-    found = await count_records(reader, topic_ids, ranges)
-    return {tp: _figure(tally, ranges[tp]) for tp, tally in found.items()}
+    for tp, stopped in (await walk(reader, topic_ids, ranges, take)).items():
+        there[tp].read_until, there[tp].is_long = stopped.at, stopped.is_long
+        there[tp].stopped = f"not all was read: {stopped.why}"
+    return there
 
 
-def _figure(tally: Tally | Stopped, offsets: Stretch) -> Figure:
-    if isinstance(tally, Stopped):
-        return at_most(offsets[1] - offsets[0], f"not all was read: {tally.why}")
-    return exact(tally.records)
+def _add_there(there: _There, head: BatchHead, batch: memoryview) -> None:
+    first, behind = head.base_offset, head.next_offset
+    is_whole = head.magic == 2 and there.start <= first and behind <= there.end
+    is_copy, is_other = is_inside(there.expected, first, behind), is_apart(there.expected, first, behind)
+    if is_whole and (is_copy or is_other):
+        there.records += head.record_count
+        there.copies += head.record_count if is_copy else 0
+        return
+    for record in decode_records(batch, head):
+        if there.start <= record.offset < there.end:
+            there.records += 1
+            there.copies += is_inside(there.expected, record.offset, record.offset + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleaning:
+    keeps_newest: bool
+    """The old primary compacts, too: what the cleaner takes isn't missed."""
+    thinned: str
 
 
 def _priced(
     cut: Cut,
     held: _Held,
     stretches: Sequence[Stretch],
-    anew: Figure,
-    is_thinned: bool,  # noqa: FBT001 - one of the facts
+    there: _There,
+    cleaning: _Cleaning,
 ) -> PartitionPrice:
     records, size_bytes, gone = exact(held.records), exact(held.size_bytes), exact(held.outside)
     if held.stopped:
         records = at_most(cut.old_end - cut.old_start, held.stopped)
         size_bytes = unknown(held.stopped)
         gone = at_most(offsets_outside(stretches, cut.old_start, cut.mirrored_next), held.stopped)
-    if is_thinned and cut.old_start < cut.mirrored_next:
-        gone = unknown(_THINNED)
-    newest_ms = -1 if held.stopped else held.newest_ms
+    if not cleaning.keeps_newest:
+        gone = total([gone, there.missing])
+    if cleaning.thinned and cut.old_start < cut.mirrored_next:
+        gone = total([gone, unknown(cleaning.thinned)])
     return PartitionPrice(
-        old=cut.old, held=records, held_bytes=size_bytes, gone=gone, anew=anew, newest_ms=newest_ms
+        old=cut.old,
+        held=records,
+        held_bytes=size_bytes,
+        gone=gone,
+        anew=there.anew,
+        newest_ms=-1 if held.stopped else held.newest_ms,
     )
 
 
-async def _thinned_there_only(pairing: Pairing, topics: Sequence[str]) -> set[str]:
-    """Topics that are compacted on the new primary and aren't on the old one: there the map tells of records
-    that the cleaner has taken. Where both are, what is left is the newest of each key, as it should be."""
+async def _cleaning(pairing: Pairing, topics: Sequence[str]) -> dict[str, _Cleaning]:
     here = await topic_settings(pairing.old.wire, topics)
     there = await topic_settings(pairing.new.wire, topics)
-    return {topic for topic in topics if _compacts(there.get(topic)) and not _compacts(here.get(topic))}
-
-
-def _compacts(settings: Mapping[str, str] | None) -> bool:
-    """What may not be seen counts as not compacted."""
-    return settings is not None and "compact" in settings.get("cleanup.policy", "")
+    return {
+        topic: _Cleaning(compacts(here.get(topic)), thinned_there_only(here.get(topic), there.get(topic)))
+        for topic in topics
+    }
 
 
 async def _readers(pairing: Pairing, partitions: Sequence[TopicPartition]) -> tuple[Reader, ...]:

@@ -8,10 +8,12 @@ replica that lives, may bring back what was deleted. So going home looks again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from causeway.brokers.log_reader import READ_COMMITTED, READ_UNCOMMITTED
 from causeway.brokers.target_log import WireTarget
+from causeway.core.counting import some
 from causeway.core.errors import BadInput
 from causeway.core.failback.plan import Cut, FailbackPlan, FailbackRun, Step
 from causeway.core.flow_state import adopted_record
@@ -29,13 +31,35 @@ from causeway.flows.failback.emptying import (
 from causeway.flows.failback.export import Kept
 from causeway.flows.failback.logbook import Ways, told
 from causeway.flows.failback.parting import Pairing, bounds
+from causeway.flows.own_fence import OwnFence, own_fence_of
 from causeway.flows.ownership import Say
 
 
+@dataclass(frozen=True, slots=True)
+class BothFences:
+    """Those of the failback, in either direction: as long as they stand, no flow writes on either side."""
+
+    forward: OwnFence
+    reverse: OwnFence
+
+    async def prove(self, pairing: Pairing) -> None:
+        """:raises FlowHeld: one of them doesn't stand any more."""
+        await self.forward.prove(pairing.new)
+        await self.reverse.prove(pairing.old)
+
+
 def empty_old(
-    pairing: Pairing, ways: Ways, run: FailbackRun, plan: FailbackPlan, kept: Kept, say: Say
+    pairing: Pairing,
+    ways: Ways,
+    run: FailbackRun,
+    plan: FailbackPlan,
+    kept: Kept,
+    say: Say,
+    fences: BothFences,
 ) -> FailbackRun:
-    """:raises BadInput: somebody still writes there, or retention goes on taking what was to come back."""
+    """:raises BadInput: somebody still writes there, or retention goes on taking what was to come back.
+    :raises FlowHeld: somebody has lifted one of the fences; what isn't empty by then stays.
+    """
     work = pairing.clusters.network.run
     topics = {cut.old.topic for cut in plan.cuts}
     policies = {**policies_in_the_way(ways.old, topics), **_policies(run)}
@@ -44,7 +68,7 @@ def empty_old(
     if not run.facts.get("accepts_loss"):
         work(lambda: _refuse_shrinking(pairing, plan))
     exported = work(lambda: told(pairing, run, Step.EXPORTED, **facts))
-    empty(ways.old, kept.ends, policies)
+    empty(ways.old, kept.ends, policies, partial(work, lambda: fences.prove(pairing)))
     work(lambda: prove_empty(pairing, kept.ends))
     say(f"{plan.flow}: {len(topics)} topics of {pairing.forward.source} are empty")
     work(lambda: _let_back(pairing, plan))
@@ -74,7 +98,19 @@ def empty_again(ways: Ways, clusters: Clusters, run: FailbackRun, say: Say) -> N
     back = clusters.network.run(lambda: _came_back(ways, clusters.target, run))
     if back:
         say(f"{ways.reverse.target} had forgotten that {len(back)} partitions were emptied: once more")
-        empty(ways.old, back, _policies(run))
+        forward = clusters.network.run(lambda: _forward_fence(ways, clusters, run))
+        proved = partial(clusters.network.run, lambda: forward.prove(clusters.at_source))
+        empty(ways.old, back, _policies(run), proved)
+
+
+async def _forward_fence(ways: Ways, clusters: Clusters, run: FailbackRun) -> OwnFence:
+    """Of the failback; the reverse flow is open by then.
+
+    :raises FlowHeld: it doesn't stand any more.
+    """
+    return own_fence_of(
+        ways.forward.name, await state_on(clusters.at_source, ways.forward.name), run.fence_words
+    )
 
 
 async def _came_back(ways: Ways, old: WireTarget, run: FailbackRun) -> dict[TopicPartition, int]:
@@ -101,7 +137,7 @@ async def _refuse_shrinking(pairing: Pairing, plan: FailbackPlan) -> None:
     if shrunk:
         raise BadInput(
             f"topics of {pairing.forward.target}",
-            value=", ".join(shrunk[:5]),
+            value=some(shrunk),
             rule="have lost records to retention while the tail was exported, and those wouldn't come back",
             remedy="raise retention.ms and retention.bytes there, then run it again",
         )
@@ -113,5 +149,5 @@ async def _let_back(pairing: Pairing, plan: FailbackPlan) -> None:
     state = await state_on(pairing.new, forward.name)
     for name in sorted({cut.new.topic for cut in plan.cuts}):
         known = replace(state.pairs[name], adopted_at=state.generation, source_emptied=True)
-        key, value = adopted_record(forward.name, name, known)
+        key, value = adopted_record(forward.name, name, known, [])  # none goes on elsewhere
         await pairing.new.append_plain(FLOWS_TOPIC, key, value)

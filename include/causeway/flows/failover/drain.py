@@ -9,10 +9,13 @@ from __future__ import annotations
 from uuid import uuid4
 
 from causeway.brokers.consumer_groups import ConsumerGroups
+from causeway.brokers.lagging_nodes import known_topics
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED, WireLogReader
+from causeway.core.counting import some
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import BadInput
+from causeway.core.errors import BadInput, ClusterUnreachable
 from causeway.core.failover.plan import FailoverPlan
+from causeway.core.failover.wish import Mode, Wish
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
@@ -30,9 +33,9 @@ from causeway.flows.groups.run import sync_groups
 from causeway.flows.lane_worker import LaneWorker
 from causeway.flows.ownership import Holder, Say
 from causeway.flows.planning import survey_topics
+from causeway.flows.standing import where_they_stand
 
 _LOOK_EVERY_SECONDS = 1.0
-_NAMED_AT_MOST = 5
 Ends = dict[TopicPartition, int]
 
 
@@ -85,10 +88,7 @@ async def prove_still(flow: Flow, clusters: Clusters, state: FlowState, seconds:
 
 
 def _refusal(flow: Flow, topics: set[str], rule: str, remedy: str) -> BadInput:
-    names = sorted(topics)
-    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-    named = ", ".join(names[:_NAMED_AT_MOST]) + more
-    return BadInput(f"topics of {flow.source}", value=named, rule=rule, remedy=remedy)
+    return BadInput(f"topics of {flow.source}", value=some(sorted(topics)), rule=rule, remedy=remedy)
 
 
 async def _ends(reader: WireLogReader, partitions: list[TopicPartition], isolation: int) -> Ends:
@@ -110,7 +110,7 @@ def copy_what_is_left(
     """
     worker = LaneWorker(source, target)
     holder = Holder(name=by, run_id=f"{by} {uuid4().hex}")
-    options = RunOptions(holder=holder, run_for_seconds=None, take_over=True)
+    options = RunOptions(holder=holder, run_for_seconds=None, to_the_last_record=True, take_over=True)
     try:
         report = copy_flow(
             flow, source, target, lambda tasks: [worker.run(task) for task in tasks], options, say
@@ -121,7 +121,7 @@ def copy_what_is_left(
         behind = [f"{p.source} (lag {p.lag:,})" for p in report.partitions.values() if p.parked or p.lag]
         raise BadInput(
             f"mirror of {flow.name}",
-            value=", ".join(behind[:_NAMED_AT_MOST]),
+            value=some(behind),
             rule=f"can't be brought to its end: lag {report.lag:,}, {len(report.parked)} partitions parked",
             remedy=f"`causeway status {flow.name}` says why, and the way out of each; no group was moved",
         )
@@ -141,7 +141,8 @@ async def _left_behind(flow: Flow, sides: Sides, reader: WireLogReader, state: F
         for name, pair in state.pairs.items()
         if is_wanted(flow, pair.source_topic) and not is_heartbeats(pair.source_topic)
     }
-    topics = await reader.wire.topics(sorted({pair.source_topic for pair in pairs.values()}))
+    known = {pair.source_topic: pair.source_topic_id for pair in pairs.values()}
+    topics = await known_topics(reader.wire, known)
     source_of = {
         TopicPartition(name, p): TopicPartition(pair.source_topic, p)
         for name, pair in pairs.items()
@@ -149,33 +150,46 @@ async def _left_behind(flow: Flow, sides: Sides, reader: WireLogReader, state: F
     }
     ends = await _ends(reader, list(source_of.values()), READ_UNCOMMITTED)
     starts = await reader.log_starts(list(source_of.values()))
-    positions = await sides.target.positions(flow.group, list(source_of), stable=True, marked=True)
+    positions = await where_they_stand(flow, sides.target, state, list(source_of), stable=True, marked=True)
     behind: list[str] = []
     for tp, origin in source_of.items():
-        position = positions[tp]
+        position, is_begun = positions[tp], tp.partition < state.pairs[tp.topic].partitions
         reached = position.source_next if isinstance(position, Position) else starts[origin]
-        if reached != ends[origin]:
+        if position is None and is_begun and ends[origin]:
+            behind.append(f"{origin} ends at {ends[origin]:,}, and how far it is mirrored isn't known")
+        elif reached != ends[origin]:
             behind.append(f"{origin} ends at {ends[origin]:,} and is mirrored to {reached}")
     return tuple(sorted(behind))
+
+
+def refuse_without_source(flow: Flow, sides: Sides, wish: Wish) -> None:
+    """What is planned loses nothing, and nobody can promise that of a source that is silent.
+
+    :raises ClusterUnreachable: it can't be asked.
+    """
+    if not (wish.is_planned and sides.silent):
+        return
+    gone = f"`causeway failover {flow.name} --at latest` is for a source that is gone, and says what is lost"
+    raise ClusterUnreachable(
+        f"planned failover of {flow.name}",
+        rule=f"needs {flow.source}, which can't be asked: {sides.silent}",
+        remedy="run it again once that cluster answers" if wish.mode is Mode.HOME else gone,
+    )
 
 
 async def refuse_readers(flow: Flow, sides: Sides, plan: FailoverPlan) -> None:
     """A consumer that goes on reading the source moves its group on behind the failover's back.
 
-    :raises BadInput: one is at work there, or the source can't be asked.
+    :raises BadInput: one is at work there. | :raises ClusterUnreachable: the source can't be asked.
     """
     listed = await sides.of_source(lambda reader: ConsumerGroups(reader.wire).listed())
-    if listed is None:
-        raise BadInput(
-            f"planned failover of {flow.name}",
-            rule=f"needs the source, which can't be asked: {sides.silent}",
-            remedy=f"`causeway failover {flow.name} --at latest` is for a source that is gone",
-        )
+    refuse_without_source(flow, sides, plan.wish)
+    assert listed is not None
     active = [group for group in plan.groups if group in listed and listed[group].is_active]
     if active:
         raise BadInput(
             f"consumer groups with members on {flow.source}",
-            value=", ".join(active[:_NAMED_AT_MOST]),
+            value=some(active),
             rule="would go on there",
             remedy="stop their consumers, then run it again; --groups moves only those that you name",
         )

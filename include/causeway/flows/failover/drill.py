@@ -9,14 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from uuid import uuid4
 
+from causeway import interruption
 from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.drill_reader import read_first
+from causeway.brokers.offset_deletion import forget_offsets
 from causeway.brokers.scratch import delete_groups
+from causeway.brokers.wire import Wire
 from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.failover.drill import DrillRun, clone_of, clones_of
-from causeway.core.failover.figure import Figure, total
+from causeway.core.errors import CausewayError, FlowHeld
+from causeway.core.failover.drill import (
+    LONGEST_MS,
+    DrillRun,
+    at_work,
+    clone_of,
+    clones_of,
+    without_result,
+)
+from causeway.core.failover.figure import largest
 from causeway.core.failover.journal import FailoverRun, Shift, Status, drill_record
 from causeway.core.failover.rights import clone_rights, journal_rights
 from causeway.core.failover.sheet import Sheet
@@ -24,11 +36,15 @@ from causeway.core.failover.wish import Active, Wish
 from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.core.identity import TopicPartition
+from causeway.core.instants import rfc3339
+from causeway.core.kafka_errors import error_name
+from causeway.core.offset_portions import in_portions
+from causeway.core.ports import Refused, Unreachable
 from causeway.flows.failover.checking import verify_run
 from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
 from causeway.flows.failover.look import make_sheet
+from causeway.flows.failover.moving import move_planned
 from causeway.flows.failover.sides import Sides, open_sides, open_target_side, trouble_of
-from causeway.flows.failover.steps import move_planned
 from causeway.flows.lacking import refuse_without
 from causeway.flows.ownership import Say
 
@@ -39,29 +55,40 @@ _READ_SECONDS = 60.0
 def drill(
     flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, selection: FlowGroups, *, by: str, say: Say
 ) -> DrillRun:
+    """:raises FlowHeld: another drill of this flow is at work; one at a time."""
     wish = Wish(flow=flow.name, at_ms=None, active=Active.LEAVE)
-    with _ready(flow, source, target) as sides, _clones_removed(flow, target, say):
+    run = uuid4().hex[:12]
+    with _ready(flow, source, target) as sides:
         began = sides.network.monotonic()
         sheet = sides.network.run(lambda: make_sheet(flow, sides, wish, selection))
-        if left := sheet.plan.left_alone:
-            say(f"{flow.name}: {len(left)} groups or partitions aren't rehearsed; the first: {left[0].why}")
-        clones = _clones(sheet, uuid4().hex[:12], by, sides.network.time_ms())
-        groups = ConsumerGroups(sides.target.wire)
-        sides.network.run(lambda: move_planned(flow, clones, groups))
-        verified = sides.network.run(lambda: verify_run(clones, sides, groups))
-        say(f"{flow.name}: {verified.as_planned} of {verified.offsets} offsets of clones stand as planned")
-        read = _read(target, clones)
-        seconds = sides.network.monotonic() - began
-        done = _result(clones, sheet, verified.as_planned, read, round(seconds * 1000))
-        sides.network.run(lambda: _record(flow, sides, done))
+        with _its_turn(flow, sides, run, by), _clones_removed(flow, target, say, run):
+            done = _rehearse(flow, sides, sheet, run, by=by, say=say, began=began)
+            sides.network.run(lambda: _refuse_overtaken(flow, sides, run))
+            sides.network.run(lambda: write_journal(sides, [drill_record(done)]))
     return done
+
+
+def _rehearse(
+    flow: Flow, sides: Sides, sheet: Sheet, run: str, *, by: str, say: Say, began: float
+) -> DrillRun:
+    if left := sheet.plan.left_alone:
+        say(f"{flow.name}: {len(left)} groups or partitions aren't rehearsed; the first: {left[0].why}")
+    clones = _clones(sheet, run, by, sides.network.time_ms())
+    groups = ConsumerGroups(sides.target.wire)
+    with interruption.whole():  # one that is on its way would stand after the clones are removed
+        sides.network.run(lambda: move_planned(flow, clones, groups))
+    verified = sides.network.run(lambda: verify_run(clones, sides, groups))
+    say(f"{flow.name}: {verified.as_planned} of {verified.offsets} offsets of clones stand as planned")
+    read = _read(sides.target.wire.endpoint, clones)
+    seconds = sides.network.monotonic() - began
+    return _result(clones, sheet, verified.as_planned, read, round(seconds * 1000))
 
 
 def history(flow: Flow, target: ClusterEndpoint) -> list[DrillRun]:
     """Needs the target only."""
     with open_target_side(target) as sides, trouble_of(flow):
-        journal = sides.network.run(lambda: read_journal(sides))
-    return [run for run in journal.drills.values() if run.flow == flow.name]
+        journal = sides.network.run(lambda: read_journal(sides, flow.name))
+    return [run for run in journal.drills.values() if run.flow == flow.name and run.state == "done"]
 
 
 @contextmanager
@@ -74,25 +101,106 @@ def _ready(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint) -> Iter
 
 
 @contextmanager
-def _clones_removed(flow: Flow, target: ClusterEndpoint, say: Say) -> Iterator[None]:
-    """:raises ClusterTrouble: they can't be; the next drill tries again."""
-    left = _remove(flow, target)
-    if left:
-        say(f"{flow.name}: removed {left} clones that an earlier drill had left")
+def _its_turn(flow: Flow, sides: Sides, run: str, by: str) -> Iterator[None]:
+    """Whoever began first goes on: a second one would remove the first one's clones.
+
+    :raises FlowHeld: another one is at work; nothing was done.
+    """
+    begun = without_result(flow.name, run, by=by, at_ms=sides.network.time_ms(), state="begun")
+    over = drill_record(replace(begun, state="over"))
+    sides.network.run(lambda: create_journal(flow, sides))
+    sides.network.run(lambda: write_journal(sides, [drill_record(begun)]))
+    first = sides.network.run(lambda: _at_work(flow, sides))[0]
+    if first.run != run:
+        sides.network.run(lambda: write_journal(sides, [over]))
+        raise _held_by(first)
     try:
         yield
-    finally:
-        _remove(flow, target)
+    except BaseException:  # Ctrl-C too: the loop that it broke isn't used again
+        with open_target_side(sides.target.wire.endpoint) as anew, trouble_of(flow):
+            anew.network.run(lambda: write_journal(anew, [over]))
+        raise
 
 
-def _remove(flow: Flow, target: ClusterEndpoint) -> int:
+def _held_by(first: DrillRun) -> FlowHeld:
+    begun_at, silent_at = rfc3339(first.at_ms), rfc3339(first.at_ms + LONGEST_MS)
+    return FlowHeld(
+        f"drill of {first.flow}",
+        rule=f"drill {first.run} is at work, begun by {first.by} at {begun_at}; nothing was done",
+        remedy=f"wait for it: `causeway drill {first.flow} --history` shows its end; if it was "
+        f"killed, another one may begin at {silent_at}",
+    )
+
+
+async def _at_work(flow: Flow, sides: Sides) -> list[DrillRun]:
+    drills = (await read_journal(sides, flow.name)).drills.values()
+    return at_work(drills, flow.name, sides.network.time_ms())
+
+
+async def _refuse_overtaken(flow: Flow, sides: Sides, run: str) -> None:
+    """:raises FlowHeld: it took so long that another one has begun, and removed its clones."""
+    last = [
+        each for each in (await read_journal(sides, flow.name)).drills.values() if each.flow == flow.name
+    ][-1]
+    if last.run != run and last.state != "over":
+        raise FlowHeld(
+            f"drill of {flow.name}",
+            rule=f"took more than {LONGEST_MS // 1000} s, and {last.by} has begun drill {last.run} since",
+            remedy=f"`causeway drill {flow.name} --history` shows how that one ended",
+        )
+
+
+@contextmanager
+def _clones_removed(flow: Flow, target: ClusterEndpoint, say: Say, run: str) -> Iterator[None]:
+    """All at the beginning, its own at the end.
+
+    :raises ClusterTrouble: they can't be; the next drill tries again.
+    """
+    left = _remove(flow, target, clones_of(flow.name))
+    if left:
+        say(f"{flow.name}: removed {left} clones that an earlier drill had left")
+    clones = clone_of(flow.name, run, "")
+    try:
+        yield
+    except KeyboardInterrupt:
+        try:
+            _remove(flow, target, clones)
+        except CausewayError as error:
+            stays = f"clones stay ({error.what}: {error.rule})"
+            goes_on = f"the next `causeway drill {flow.name}` removes them"
+            raise KeyboardInterrupt(f"{stays}; {goes_on}") from None
+        raise
+    except BaseException:
+        _remove(flow, target, clones)
+        raise
+    with interruption.whole():
+        _remove(flow, target, clones)
+
+
+def _remove(flow: Flow, target: ClusterEndpoint, prefix: str) -> int:
     """With connections of its own: it has to work whatever an interrupted drill left behind."""
-    with open_target_side(target) as anew:
-        groups = ConsumerGroups(anew.target.wire)
-        listed = anew.network.run(groups.listed)
-    names = sorted(name for name in listed if name.startswith(clones_of(flow.name)))
+    with open_target_side(target) as anew, trouble_of(flow):
+        names = anew.network.run(lambda: _lighten(anew.target.wire, prefix))
     delete_groups(target, names)
     return len(names)
+
+
+async def _lighten(wire: Wire, prefix: str) -> list[str]:
+    """The clones that are there, none with more offsets than a coordinator deletes at once: a group's end
+    is written as one batch with a record for each of its offsets.
+
+    :raises ClusterTrouble: offsets of one can't be forgotten.
+    """
+    groups = ConsumerGroups(wire)
+    names = sorted(name for name in await groups.listed() if name.startswith(prefix))
+    for clone, held in (await groups.committed(names)).items():
+        if isinstance(held, Refused):
+            continue  # its deletion is refused as well, and reported
+        for portion in list(in_portions(clone, dict.fromkeys(held, "")))[1:]:
+            refused = await forget_offsets(wire, clone, portion)
+            if refused is not None:
+                raise Unreachable(f"offsets of {clone}: {error_name(refused.code)}")
+    return names
 
 
 def _clones(sheet: Sheet, run: str, by: str, at_ms: int) -> FailoverRun:
@@ -131,7 +239,6 @@ def _read(target: ClusterEndpoint, clones: FailoverRun) -> tuple[int, int]:
 def _result(
     clones: FailoverRun, sheet: Sheet, as_planned: int, read: tuple[int, int], rto_ms: int
 ) -> DrillRun:
-    seconds = [topic.lost_seconds for topic in sheet.topics]
     return DrillRun(
         run=clones.run,
         flow=clones.flow,
@@ -143,16 +250,7 @@ def _result(
         read=read[0],
         probed=read[1],
         rto_ms=rto_ms,
-        lost_records=sheet.lost.number,
-        rpo_seconds=None if any(f.number is None for f in seconds) else _most(seconds),
-        rereads=total(group.rereads for group in sheet.groups).number,
+        lost_records=sheet.lost.exactly,
+        rpo_seconds=largest(topic.lost_seconds for topic in sheet.topics).exactly,
+        rereads=sheet.rereads.exactly,
     )
-
-
-def _most(figures: list[Figure]) -> int:
-    return max((figure.number or 0 for figure in figures), default=0)
-
-
-async def _record(flow: Flow, sides: Sides, run: DrillRun) -> None:
-    await create_journal(flow, sides)
-    await write_journal(sides, [drill_record(run)])

@@ -10,22 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from causeway.brokers.lagging_nodes import known_topics
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.errors import UnknownName
 from causeway.core.failover.wish import Wish, meets
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited
 from causeway.core.kafka_errors import error_name
-from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.known_pairs import KnownPair
+from causeway.core.offset_map import Run, runs_of_topics
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import Position
 from causeway.core.rights import Operation
 from causeway.core.translation import PartitionMap, reach_of
 from causeway.flows.failover.returning import NOTHING_TURNED, Turned, TurnedPartition
 from causeway.flows.failover.sides import Sides
+from causeway.flows.standing import where_they_stand
 from causeway.flows.translation import inherited_of
 
 _NAMED_AT_MOST = 20
@@ -59,6 +62,10 @@ class Ground:
     def by_source(self) -> dict[TopicPartition, MirrorPartition]:
         return {each.source: each for each in self.partitions.values()}
 
+    @property
+    def source_topic_ids(self) -> dict[str, UUID]:
+        return {each.source.topic: each.pair.source_topic_id for each in self.partitions.values()}
+
 
 async def select_topics(
     flow: Flow, sides: Sides, wish: Wish, state: FlowState
@@ -78,7 +85,8 @@ async def select_topics(
             remedy=f"it has: {', '.join(has[:_NAMED_AT_MOST])}{more}",
         )
     pairs = {name: pair for name, pair in state.pairs.items() if wish.selects_topic(pair.source_topic)}
-    described = await sides.target.wire.topics(sorted(pairs))
+    known = {name: pair.target_topic_id for name, pair in pairs.items()}
+    described = await known_topics(sides.target.wire, known)
     fit: dict[str, TopicMetadata] = {}
     notes: list[str] = []
     for name, topic in sorted(described.items()):
@@ -109,7 +117,7 @@ async def survey(
         TopicPartition(name, number) for name, topic in topics.items() for number in sorted(topic.leaders)
     ]
     runs = await target.map_runs(flow.map_topic, wanted)
-    positions = await target.positions(flow.group, wanted, stable=is_fenced, marked=is_fenced)
+    positions = await where_they_stand(flow, target, state, wanted, stable=is_fenced, marked=is_fenced)
     starts = await target.log_starts(wanted)
     ends = await target.list_offsets(dict.fromkeys(wanted, LATEST), isolation=READ_COMMITTED)
     inherited = await inherited_of(flow.name, target, [state.pairs[tp.topic] for tp in wanted])
@@ -153,9 +161,7 @@ def _partition(
     position: object,
     inherited: Inherited | None,
 ) -> MirrorPartition:
-    reach = reach_of(position if isinstance(position, Position) else None, pair)
-    ids = (pair.source_topic_id, pair.target_topic_id)
-    ours = [run for run in runs if (run.source_topic_id, run.target_topic_id) == ids]
+    reach = reach_of(position if isinstance(position, Position) else None, pair, tp.partition)
     end = log_end if reach is None else min(log_end, reach.target_next)
     return MirrorPartition(
         source=TopicPartition(pair.source_topic, tp.partition),
@@ -164,7 +170,7 @@ def _partition(
         log_start=TargetOffset(start),
         end=TargetOffset(end),
         source_next=reach.source_next if reach else None,
-        runs=tuple(runs_that_hold(ours)),
+        runs=tuple(runs_of_topics(runs, pair.ids)),
         map=PartitionMap(
             runs,
             reach,

@@ -3,38 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from causeway.brokers.admin import ClusterAdmin
-from causeway.core.failover.journal import FAILOVERS_TOPIC, Journal, fold
+from causeway.core.errors import NotAuthorized, ProtocolFault
+from causeway.core.failover.journal import Journal, fold
+from causeway.core.failover.journal_format import FAILOVERS_TOPIC, flow_of_key, journal_record
 from causeway.core.flow import Flow
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.ports import Unreachable
 from causeway.core.rights import Operation
 from causeway.core.topics import NewTopicPlan
+from causeway.flows.clusters import state_on
 from causeway.flows.failover.sides import Sides
 from causeway.flows.internal_topics import create_missing_topics
 
+_JOURNAL = TopicPartition(FAILOVERS_TOPIC, 0)
 _SETTINGS = (("cleanup.policy", "compact"),)
 
 
-async def read_journal(sides: Sides) -> Journal:
-    """Empty where there never was a failover.
+async def read_journal(sides: Sides, flow: str, *, least: int = 0) -> Journal:
+    """For this flow; what can't be read of another one is left out as foreign records are. Empty where there
+    never was a failover. `least`: up to there it was acknowledged.
 
+    :raises Unreachable: its leader answers less than that: it may be cut off from the other brokers.
     :raises NotAuthorized: there may have been one, and this user may not see it.
+    :raises ProtocolFault: a record of it can't be read, and nobody has named it (`causeway recover`).
     """
     described = (await sides.target.wire.topics([FAILOVERS_TOPIC]))[FAILOVERS_TOPIC]
     if described.lacks(Operation.READ):
         raise sides.target.wire.lacks_right(FAILOVERS_TOPIC, Operation.READ)
     journal = Journal()
-    if described.error == Code.UNKNOWN_TOPIC_OR_PARTITION:
+    if described.error == Code.UNKNOWN_TOPIC_OR_PARTITION and not least:
         return journal
-    async for record in sides.target.visible_records(TopicPartition(FAILOVERS_TOPIC, 0)):
-        journal = fold(journal, record.offset, record.key, record.value)
+    end = await sides.target.end_of(_JOURNAL)
+    if end < least:
+        raise Unreachable(f"{_JOURNAL} ends at {end}, though it has taken records up to {least}")
+    named: frozenset[str] | None = None
+    async for record in sides.target.records(_JOURNAL, 0, end):
+        try:
+            journal = fold(journal, record.offset, record.key, record.value)
+        except ProtocolFault:
+            if flow_of_key(record.key) != flow:
+                journal = replace(journal, foreign=(*journal.foreign, record.offset))
+                continue
+            named = await _named(sides) if named is None else named
+            if journal_record(record.offset) not in named:
+                raise
+    if journal.foreign:
+        named = await _named(sides) if named is None else named
+        kept = tuple(offset for offset in journal.foreign if journal_record(offset) not in named)
+        journal = replace(journal, foreign=kept)
     return journal
+
+
+async def _named(sides: Sides) -> frozenset[str]:
+    """Records that a person has named, to be left out without a word."""
+    await state_on(sides.target, "")
+    return sides.target.stepped_over
+
+
+async def seen_journal(sides: Sides, flow: str) -> Journal:
+    """Empty also where this user may not see it: whoever fails over is told that before anybody is asked."""
+    try:
+        return await read_journal(sides, flow)
+    except NotAuthorized:
+        return Journal()
 
 
 async def write_journal(sides: Sides, records: Iterable[tuple[bytes, bytes]]) -> None:
     await sides.target.append_many(FAILOVERS_TOPIC, records)
+
+
+async def proved_journal(sides: Sides, flow: str, record: tuple[bytes, bytes]) -> Journal:
+    """The journal up to this record, which is written first: no leader that was deposed can hide a word."""
+    (at,) = await sides.target.append_each(FAILOVERS_TOPIC, [record])
+    return await read_journal(sides, flow, least=at + 1)
 
 
 async def create_journal(flow: Flow, sides: Sides) -> None:

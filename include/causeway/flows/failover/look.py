@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from causeway.core.failover.episodes import closed_by, homecomings
+from causeway.core.failover.journal import Journal
+from causeway.core.failover.journal_loss import lost_run_remedy, lost_run_words, lost_runs
 from causeway.core.failover.place import Place
-from causeway.core.failover.plan import Mirrored, plan_failover
+from causeway.core.failover.plan import plan_failover
+from causeway.core.failover.pricing import Mirrored
 from causeway.core.failover.sheet import Sheet
 from causeway.core.failover.wish import Wish
 from causeway.core.flow import Flow
@@ -13,11 +17,19 @@ from causeway.core.group_filter import FlowGroups
 from causeway.core.identity import TopicPartition
 from causeway.core.instants import rfc3339
 from causeway.flows.failover.ground import Ground, select_topics, survey
+from causeway.flows.failover.homecomings import Closed, Rollbacks
+from causeway.flows.failover.logbook import seen_journal
 from causeway.flows.failover.losses import find_losses
 from causeway.flows.failover.membership import ask_groups, group_facts, refuse_unknown
 from causeway.flows.failover.returning import look_at_returning
 from causeway.flows.failover.sides import Sides
 from causeway.flows.failover.times import find_places
+from causeway.flows.log_health import look_at_log
+
+_UNSURE = (
+    "groups that came home and haven't committed on the target since are taken for groups that read there, "
+    "because nobody can say whether their homecoming was rolled back"
+)
 
 
 async def make_sheet(
@@ -40,11 +52,14 @@ async def make_sheet(
     ground = await survey(
         flow, sides, state, topics, (*notes, *members.notes), is_fenced=is_fenced, turned=turned
     )
-    groups = group_facts(members, ground, wish)
+    journal = await seen_journal(sides, flow.name)
+    over = await _over(flow, sides, journal)
+    groups = group_facts(members, ground, wish, over.held)
     refuse_unknown(flow, wish, selection, groups)
     places = {} if wish.moment_ms is None else await find_places(sides, ground, wish.moment_ms)
     plan = plan_failover(wish, groups, _mirrored(ground, places))
     fence = state.fence
+    health, lost = await look_at_log(flow, sides.target, state), lost_runs(state, journal)
     return Sheet(
         flow=flow.name,
         made_at_ms=sides.network.time_ms(),
@@ -53,8 +68,24 @@ async def make_sheet(
         fenced="" if fence is None else f"by {fence.by} since {rfc3339(fence.since_ms)}: {fence.because}",
         plan=plan,
         places=places,
-        notes=ground.notes,
+        notes=(
+            *(f"{line}; until then no failover" for line in health.lines),
+            *(f"{lost_run_words(each)}; {lost_run_remedy(flow.name, each)}" for each in lost),
+            *((f"{_UNSURE}: {over.unsure}",) if over.unsure else ()),
+            *ground.notes,
+        ),
+        journal=journal.note,
     )
+
+
+async def _over(flow: Flow, sides: Sides, journal: Journal) -> Closed:
+    """What groups held until they went home. With a source that is silent it is where they go on: nobody
+    moves them from there. A source that answers, and can't tell of rollbacks, might lead them back."""
+    home = homecomings(journal, flow.name)
+    back = await sides.of_source(lambda reader: Rollbacks(home, reader).look()) if home else None
+    if back is None:
+        return Closed(closed_by(journal, flow.name, ()))
+    return Closed({} if back.unsure else closed_by(journal, flow.name, back.runs), back.unsure)
 
 
 def _mirrored(ground: Ground, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, Mirrored]:

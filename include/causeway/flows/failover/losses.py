@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from causeway.brokers.lagging_nodes import known_topics
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.failover.figure import Figure, at_least, at_most, exact, unknown
@@ -21,6 +22,8 @@ from causeway.flows.planning import survey_topics
 _NO_POSITION = "the mirror has no position of this partition"
 Counted = tuple[Tally | Stopped, int]
 """What lies behind an offset, and how many offsets that are."""
+Answers = dict[TopicPartition, Counted | str]
+"""By source partition; of what can't be counted, why not."""
 
 
 async def find_losses(sides: Sides, ground: Ground, wish: Wish) -> tuple[Loss, ...]:
@@ -60,9 +63,9 @@ async def _never_begun(
     }
 
 
-def _never_mirrored(source: TopicPartition, target: TopicPartition, counted: Counted) -> Loss:
+def _never_mirrored(source: TopicPartition, target: TopicPartition, counted: Counted | str) -> Loss:
     records, size_bytes = _sized(counted)
-    never = unknown(f"{source} was never mirrored") if records.number else exact(0)
+    never = exact(0) if records.is_nothing else unknown(f"{source} was never mirrored")
     return Loss(
         source=source,
         target=target,
@@ -73,10 +76,10 @@ def _never_mirrored(source: TopicPartition, target: TopicPartition, counted: Cou
     )
 
 
-async def _count_unmirrored(reader: WireLogReader, ground: Ground) -> dict[TopicPartition, Counted]:
-    """By source partition, behind the mirror's position."""
+async def _count_unmirrored(reader: WireLogReader, ground: Ground) -> Answers:
+    """Behind the mirror's positions."""
     by_source = ground.by_source
-    topics = await reader.wire.topics(sorted({tp.topic for tp in by_source}))
+    topics = await known_topics(reader.wire, ground.source_topic_ids)
     reached = {
         tp: partition.source_next
         for tp, partition in by_source.items()
@@ -87,31 +90,33 @@ async def _count_unmirrored(reader: WireLogReader, ground: Ground) -> dict[Topic
 
 async def _count_behind(
     reader: WireLogReader, topics: Mapping[str, TopicMetadata], reached: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, Counted]:
-    """Of those that can be asked."""
+) -> Answers:
     ends = await reader.list_offsets(dict.fromkeys(reached, LATEST), isolation=READ_COMMITTED)
     starts = await reader.log_starts(list(reached))
+    found: Answers = {}
     ranges: dict[TopicPartition, tuple[int, int]] = {}
     for tp, offset in reached.items():
         end, start = ends[tp], starts[tp]
         if isinstance(end, LogEnd) and isinstance(start, int):
             ranges[tp] = (max(offset, start), end.offset)
+        else:
+            found[tp] = f"the source's offsets: {start if isinstance(end, LogEnd) else end}"
     tallies = await count_records(reader, {name: topic.topic_id for name, topic in topics.items()}, ranges)
-    return {tp: (tallies[tp], max(end - start, 0)) for tp, (start, end) in ranges.items()}
+    return found | {tp: (tallies[tp], max(end - start, 0)) for tp, (start, end) in ranges.items()}
 
 
-def _priced(partition: MirrorPartition, counted: Counted | None) -> Loss:
-    if counted is None:
-        silent = unknown(f"{_NO_POSITION}, or it was made anew on the source")
-        return _loss(partition, silent, silent, silent)
+def _priced(partition: MirrorPartition, counted: Counted | str | None) -> Loss:
+    counted = counted or f"{_NO_POSITION}, or it was made anew on the source"
     records, size_bytes = _sized(counted)
-    tally, _ = counted
+    tally = counted[0]
     seconds = _seconds(partition, tally) if isinstance(tally, Tally) else size_bytes
     return _loss(partition, records, size_bytes, seconds)
 
 
-def _sized(counted: Counted) -> tuple[Figure, Figure]:
+def _sized(counted: Counted | str) -> tuple[Figure, Figure]:
     """Records and bytes."""
+    if isinstance(counted, str):
+        return unknown(counted), unknown(counted)
     tally, offsets = counted
     if isinstance(tally, Tally):
         return exact(tally.records), exact(tally.size_bytes)

@@ -11,23 +11,25 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints
 from causeway.brokers.wire import TopicMetadata
 from causeway.core.errors import CausewayError, UnknownName
-from causeway.core.failover.plan import GroupFacts, LastKnown
+from causeway.core.failover.plan import GroupFacts
+from causeway.core.failover.pricing import LastKnown
+from causeway.core.failover.progress import Held
 from causeway.core.failover.wish import Wish, meets
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.group_stamp import stamp_beside
-from causeway.core.group_sync import Committed
+from causeway.core.group_sync import Committed, Offsets, is_mirrors_word
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import LowerBound
 from causeway.core.instants import rfc3339
 from causeway.core.mirror_maker_records import Checkpoint
-from causeway.core.ports import Refused
+from causeway.core.ports import Refused, Unreachable, is_unreachable
 from causeway.core.rights import Operation
 from causeway.core.translation import AheadOfMirror, OlderThanMap
 from causeway.flows.failover.ground import Ground, MirrorPartition
@@ -52,11 +54,28 @@ class Members:
     unseen: Unseen = field(default_factory=dict)
     unseen_topics: Unseen = field(default_factory=dict)
     checkpoints: Checkpoints = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
+    """Nodes of the source that don't answer, while others do."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         unseen = (*self.unseen.items(), *self.unseen_topics.items())
-        return tuple(f"{name}: what was last known of it counts: {why}" for name, why in unseen)
+        return (
+            *(f"{name}: what was last known of it counts: {why}" for name, why in unseen),
+            *(
+                f"{node} of the source doesn't answer: of groups that it coordinates what was last known "
+                "counts, and one that only it knows isn't listed"
+                for node in self.silent
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ToldBySource:
+    answers: Answers | None = None
+    unseen: Unseen = field(default_factory=dict)
+    unseen_topics: Unseen = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
 
 
 async def ask_groups(
@@ -78,17 +97,19 @@ async def ask_groups(
     partitions = frozenset(TopicPartition(name, p) for name, parts in wanted.items() for p in parts)
     checkpoints = await last_checkpoints(sides.target, flow.checkpoints_topic, partitions)
 
-    async def ask_source(reader: WireLogReader) -> tuple[Answers, Unseen, Unseen]:
-        groups = ConsumerGroups(reader.wire)
+    async def ask_source(reader: WireLogReader) -> _ToldBySource:
+        groups = ConsumerGroups(reader.wire, spares_the_silent=True)
         known = {*await groups.listed(), *checkpoints, *selection.named}
         names = [name for name in known if _is_wanted(name, wish, selection)]
         answers = await groups.committed(names, on_source)
-        return answers, _denied(groups, answers), await _denied_topics(reader, sorted(on_source))
+        hidden = await _denied_topics(reader, sorted(on_source))
+        silent = tuple(reader.wire.place_of(node) for node in sorted(groups.silent))
+        return _ToldBySource(answers, _denied(groups, answers), hidden, silent)
 
-    there, unseen, unseen_topics = await sides.of_source(ask_source) or (None, {}, {})
+    told = await sides.of_source(ask_source) or _ToldBySource()
     if wish.is_planned:
-        _raise_first({**unseen, **unseen_topics})
-    seen = {*listed, *checkpoints, *(name for name, held in (there or {}).items() if held)}
+        _refuse_half_told(flow, told)
+    seen = {*listed, *checkpoints, *(name for name, held in (told.answers or {}).items() if held)}
     names = sorted(name for name in seen | _named(wish) if _is_wanted(name, wish, selection))
     here = await target.committed(names, wanted)
     _raise_first(_denied(target, here))
@@ -96,11 +117,18 @@ async def ask_groups(
         names=tuple(names),
         active=frozenset(name for name in names if name in listed and listed[name].is_active),
         here=here,
-        there=there,
-        unseen=unseen,
-        unseen_topics=unseen_topics,
+        there=told.answers,
+        unseen=told.unseen,
+        unseen_topics=told.unseen_topics,
         checkpoints=checkpoints,
+        silent=told.silent,
     )
+
+
+def _refuse_half_told(flow: Flow, told: _ToldBySource) -> None:
+    _raise_first({**told.unseen, **told.unseen_topics})
+    if told.silent:
+        raise Unreachable(f"{told.silent[0]} of {flow.source} doesn't answer: its groups aren't known")
 
 
 def _raise_first(denied: Unseen) -> None:
@@ -128,8 +156,9 @@ def _named(wish: Wish) -> set[str]:
     return {name for name in wish.groups if wish.topics and _PLAIN_NAME.fullmatch(name)}
 
 
-def group_facts(members: Members, ground: Ground, wish: Wish) -> list[GroupFacts]:
-    """Only groups that have to do with the flow's topics."""
+def group_facts(members: Members, ground: Ground, wish: Wish, over: Held) -> list[GroupFacts]:
+    """Only groups that have to do with the flow's topics. `over`: what they had committed on the target until
+    they went home."""
     found: list[GroupFacts] = []
     for name in members.names:
         here = members.here.get(name, {})
@@ -140,18 +169,30 @@ def group_facts(members: Members, ground: Ground, wish: Wish) -> list[GroupFacts
         if isinstance(there, Refused):
             found.append(_refused(name, f"its offsets on the source: {there}"))
             continue
-        known, own = _standing(ground, here, there, members.checkpoints.get(name, {}), members.unseen_topics)
+        checkpoints = members.checkpoints.get(name, {})
+        left = over.get(name, {})
+        known, own = _standing(ground, here, there, checkpoints, members.unseen_topics)
+        as_it_left = {tp for tp in own if left.get(tp) == here[tp]}
+        known = {**known, **{tp: _since_home(here[tp], known.get(tp)) for tp in as_it_left}}
         facts = GroupFacts(
             name=name,
             is_active=name in members.active,
             here={tp: committed for tp, committed in here.items() if tp in ground.partitions},
             known=known,
-            own=own,
+            own=own - as_it_left,
             topics=frozenset(ground.topic_ids) if name in _named(wish) else frozenset(),
         )
         if facts.here or facts.known or facts.topics:
             found.append(facts)
     return found
+
+
+def _since_home(held: Committed, known: LastKnown | None) -> LastKnown:
+    """It went home from where it stands here, and no sync has been there since. A source that answers knows
+    better; a checkpoint may be older than that."""
+    if known is not None and (known.is_live or (known.at is not None and known.at >= held.offset)):
+        return known
+    return LastKnown(at=TargetOffset(held.offset), told_by="its place at the homecoming")
 
 
 def refuse_unknown(flow: Flow, wish: Wish, selection: FlowGroups, found: Iterable[GroupFacts]) -> None:
@@ -179,7 +220,8 @@ def refuse_unknown(flow: Flow, wish: Wish, selection: FlowGroups, found: Iterabl
 def _told_by_source(members: Members, name: str) -> Offsets | Refused | None:
     if members.there is None or name in members.unseen:
         return None
-    return members.there.get(name, {})
+    told = members.there.get(name, {})
+    return None if is_unreachable(told) else told
 
 
 def _standing(
@@ -194,7 +236,9 @@ def _standing(
     own: set[TopicPartition] = set()
     for tp, partition in ground.partitions.items():
         held, last = here.get(tp), checkpoints.get(tp)
-        if held is not None and not _is_mirrors(ground.flow.name, held, last.target_next if last else None):
+        if held is not None and not is_mirrors_word(
+            ground.flow.name, held, last.target_next if last else None
+        ):
             own.add(tp)
         if there is not None and partition.source.topic not in unseen_topics:
             if partition.source in there:
@@ -206,12 +250,6 @@ def _standing(
 
 def _refused(name: str, why: str) -> GroupFacts:
     return GroupFacts(name=name, is_active=False, here={}, known={}, refused=why)
-
-
-def _is_mirrors(flow: str, held: Committed, checkpoint: TargetOffset | None) -> bool:
-    """Committed by a mirror, not by the group: by its stamp, or because it says what the checkpoint says."""
-    stamp = stamp_beside(held.offset, held.metadata)
-    return stamp.flow == flow if stamp is not None else held.offset == checkpoint
 
 
 def _told(flow: str, held: Committed | None, checkpoint: SourceOffset | None) -> tuple[int, str] | None:

@@ -51,6 +51,8 @@ class Stopped:
 
     at: int
     why: str
+    is_long: bool = False
+    """It could have been read, and would have cost more than a look may."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +139,9 @@ async def walk(
                         del at[tp]
                     elif budget[tp] <= 0:
                         stopped[tp] = Stopped(
-                            at.pop(tp), f"more than {most_bytes >> 20} MiB would have to be read"
+                            at.pop(tp),
+                            f"more than {most_bytes >> 20} MiB would have to be read",
+                            is_long=True,
                         )
                 case Refused(code=code) if code in _PASSING:
                     reader.ask_anew_who_leads(tp)

@@ -13,15 +13,17 @@ from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.target_log import WireTarget
 from causeway.core.failback.handover import turned_round
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
+from causeway.core.known_pairs import KnownPair
 from causeway.core.lane_rules import is_covered
 from causeway.core.naming import is_heartbeats
-from causeway.core.offset_map import Run, runs_that_hold
+from causeway.core.offset_map import Run, runs_of_topics
 from causeway.core.position import Position
 from causeway.core.translation import PartitionMap, Reach
 from causeway.flows.clusters import state_on
 from causeway.flows.failover.sides import Sides
+from causeway.flows.standing import where_they_stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ async def _look(forward: Flow, reverse: Flow, reader: WireLogReader) -> Turned:
     }
     wanted = [TopicPartition(name, n) for name, pair in pairs.items() for n in range(pair.partitions)]
     runs = await at.map_runs(forward.map_topic, wanted)
-    positions = await at.positions(forward.group, wanted, stable=True)
+    positions = await where_they_stand(forward, at, state, wanted, stable=True)
     ends = {tp: await at.end_of(tp) for tp in wanted}
     partitions: dict[TopicPartition, TurnedPartition] = {}
     for tp in wanted:
@@ -85,10 +87,8 @@ def _other_way(name: str, pair: KnownPair) -> KnownPair:
 
 
 def _turned(old: TopicPartition, runs: list[Run], position: Position, end: int) -> TurnedPartition:
-    ids = (position.source_topic_id, position.target_topic_id)
-    ours = runs_that_hold(
-        run for run in runs if (run.source_topic_id, run.target_topic_id) == ids and is_covered(run, position)
-    )
+    ids = position.ids
+    ours = runs_of_topics((run for run in runs if is_covered(run, position)), ids)
     turned = tuple(one for run in ours for one in turned_round(run, old, Generation(-1)))
     reach = Reach(source_next=SourceOffset(end), target_next=TargetOffset(position.source_next))
     return TurnedPartition(

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway import interruption
+from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.probe import probe
 from causeway.brokers.target_log import WireTarget
@@ -18,9 +19,11 @@ from causeway.core.failover.journal import FailoverRun
 from causeway.core.failover.progress import Held
 from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
+from causeway.core.group_sync import Offsets
 from causeway.core.ports import Beaten, Doubt, Refused, Unreachable
 from causeway.core.rights import Operation
 from causeway.flows.clusters import open_target, state_on
+from causeway.flows.log_health import refuse_unsound
 
 T = TypeVar("T")
 _PATIENCE_SECONDS = 4.0
@@ -55,8 +58,12 @@ class Sides:
         self.source, self.silent = None, why
 
     async def flow_state(self, flow: Flow, *, may_be_new: bool = False) -> FlowState:
-        """:raises BadInput: the target has never seen a flow of that name."""
+        """:raises BadInput: the target has never seen a flow of that name.
+        :raises ProtocolFault: or what it knew is lost.
+        """
         state = await state_on(self.target, flow.name)
+        if not state.pairs:
+            await refuse_unsound(flow, self.target, state)
         if not state.pairs and not may_be_new:
             raise BadInput(
                 "flow",
@@ -128,12 +135,19 @@ def trouble_of(flow: Flow) -> Iterator[None]:
 
 
 @contextmanager
-def told_if_interrupted(left: str) -> Iterator[None]:
-    """Ctrl-C and SIGTERM, in the middle: what is left open, and how to go on; empty: nothing is."""
+def told_if_interrupted(left: str, *, after: str = "") -> Iterator[None]:
+    """Ctrl-C and SIGTERM, in the middle: what is left open, and how to go on; empty: nothing is.
+
+    `after`: what has been done once it is over, if that isn't the same; a signal that comes later says it.
+    """
+    if left:
+        interruption.leaves(left)
     try:
         yield
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt("; ".join(filter(None, [str(stop), left]))) from None
+    if after:
+        interruption.leaves(after)
 
 
 async def held_by(groups: ConsumerGroups, run: FailoverRun) -> Held:

@@ -16,10 +16,10 @@ from causeway.core.flow import Flow
 from causeway.core.group_filter import FlowGroups
 from causeway.flows.failover.checking import Verified, verify_run
 from causeway.flows.failover.look import make_sheet
+from causeway.flows.failover.moving import Moved
 from causeway.flows.failover.planned import Switch
 from causeway.flows.failover.sides import Sides, open_sides, open_target_side, trouble_of
 from causeway.flows.failover.steps import (
-    Moved,
     close_flow,
     compare_and_move,
     earlier_run,

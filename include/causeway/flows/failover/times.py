@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from causeway.brokers.lagging_nodes import known_topics
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED, WireLogReader
 from causeway.core.failover.place import (
     Answer,
@@ -32,7 +33,7 @@ async def find_places(sides: Sides, ground: Ground, moment_ms: int) -> dict[Topi
     partitions = ground.partitions
     index, by_sample = await _ask_index(sides, ground, moment_ms)
     source = await sides.of_source(lambda reader: _ask_source(reader, ground, moment_ms))
-    silent = Answer(why_not=f"the source can't be asked: {sides.silent}")
+    silent = Answer(why_not="the source can't be asked", detail=sides.silent)
     oldest = {tp: Search(start=p.log_start, end=p.end) for tp, p in partitions.items() if p.log_start < p.end}
     firsts = await first_records(sides.target, ground.topic_ids, oldest)
     now_ms = sides.network.time_ms()
@@ -92,7 +93,7 @@ def _past_end(partition: MirrorPartition) -> Answer:
 
 async def _ask_source(reader: WireLogReader, ground: Ground, moment_ms: int) -> Answers:
     by_source = ground.by_source
-    topics = await reader.wire.topics(sorted({tp.topic for tp in by_source}))
+    topics = await known_topics(reader.wire, ground.source_topic_ids)
     ends = await reader.list_offsets(dict.fromkeys(by_source, LATEST), isolation=READ_COMMITTED)
     answers: Answers = {}
     ranges: dict[TopicPartition, Range] = {}

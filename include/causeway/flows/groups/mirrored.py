@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from causeway.brokers.consumer_groups import Offsets
 from causeway.brokers.log_reader import LATEST, READ_COMMITTED
 from causeway.brokers.mirror_maker_topics import read_inherited
 from causeway.brokers.target_log import WireTarget
-from causeway.core.flow_state import KnownPair
-from causeway.core.group_sync import Outcome, TargetRange, Translated, Untranslated
+from causeway.core.flow_state import FlowState
+from causeway.core.group_sync import Offsets, Outcome, TargetRange, Translated, Untranslated
 from causeway.core.group_task import GroupTask
 from causeway.core.identity import Pair, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import LowerBound
+from causeway.core.known_pairs import KnownPair
 from causeway.core.mirror_maker_records import OffsetSync
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import ForeignPosition, Position
 from causeway.core.translation import AheadOfMirror, OlderThanMap, PartitionMap, Reach, reach_of
+from causeway.flows.standing import Keeps, where_they_stand
 
 NOT_BEGUN = Untranslated(Outcome.NEVER, "the flow hasn't begun with this partition")
 NOTHING = TargetRange(log_start=TargetOffset(0), end=TargetOffset(0), log_end=TargetOffset(0))
@@ -63,22 +64,24 @@ async def read_mirrors(
 ) -> dict[TopicPartition, MirrorSeen | Untranslated]:
     """By source partition; the map is read only where somebody stands in front of its end."""
     targets = [pair.target for pair in task.pairs]
-    before = await target.positions(task.position_group, targets, stable=False)
+    state = await target.flow_state(task.flow)
+    keeps = Keeps(group=task.position_group, map_topic=task.map_topic)
+    before = await where_they_stand(keeps, target, state, targets, stable=False)
     lagging = _lagging(task, before, committed)
     runs = await target.map_runs(task.map_topic, lagging) if lagging else {}
-    after = await target.positions(task.position_group, lagging, stable=False) if lagging else {}
+    after = await where_they_stand(keeps, target, state, lagging, stable=False) if lagging else {}
     positions = {**before, **after}  # the others' are old as well, and no map was read to go with newer ones
-    inherited = await read_inherited(target, task.flow) if task.adopted_at and lagging else {}
+    is_adopted = any(pair.adopted_at >= 0 for pair in state.pairs.values())
+    inherited = await read_inherited(target, task.flow) if is_adopted and lagging else {}
     starts = await target.log_starts(targets)
     ends = await target.list_offsets(dict.fromkeys(targets, LATEST), isolation=READ_COMMITTED)
-    adopted = dict(task.adopted_at)
     found: dict[TopicPartition, MirrorSeen | Untranslated] = {}
     for pair in task.pairs:
         position = positions[pair.target]
-        reach = reach_of(position, _known(pair, adopted))
+        reach = reach_of(position, _known(pair, state), pair.target.partition)
         held = _range(starts[pair.target], ends[pair.target], reach)
-        if held is None:
-            found[pair.source] = Untranslated(Outcome.MISSING, f"{pair.target} has no leader")
+        if isinstance(held, Refused):
+            found[pair.source] = Untranslated(Outcome.MISSING, f"{pair.target} can't be asked: {held}")
             continue
         ids = {"source_topic_id": pair.source_topic_id, "target_topic_id": pair.target_topic_id}
         known = None
@@ -120,21 +123,25 @@ def _by_map(found: PartitionMap, held: TargetRange, offset: int) -> Translated |
             return Untranslated(Outcome(why.reason), str(why))
 
 
-def _range(start: int | Refused, end: LogEnd | Refused, reach: Reach | None) -> TargetRange | None:
-    """None: the partition can't be asked."""
-    if not isinstance(start, int) or not isinstance(end, LogEnd):
-        return None
+def _range(start: int | Refused, end: LogEnd | Refused, reach: Reach | None) -> TargetRange | Refused:
+    if isinstance(start, Refused):
+        return start
+    if isinstance(end, Refused):
+        return end
     mirrored = end.offset if reach is None else min(end.offset, reach.target_next)
     return TargetRange(
         log_start=TargetOffset(start), end=TargetOffset(mirrored), log_end=TargetOffset(end.offset)
     )
 
 
-def _known(pair: Pair, adopted: Mapping[str, int]) -> KnownPair:
+def _known(pair: Pair, state: FlowState) -> KnownPair:
+    """As the task was given it, with what is known of its adoptions."""
+    known = state.pairs.get(pair.target.topic)
+    if known is not None and known.ids == pair.ids:
+        return known
     return KnownPair(
         source_topic=pair.source.topic,
         source_topic_id=pair.source_topic_id,
         target_topic_id=pair.target_topic_id,
         partitions=pair.target.partition + 1,
-        adopted_at=adopted.get(pair.target.topic, -1),
     )

@@ -15,18 +15,20 @@ from causeway.brokers.wire import TopicMetadata, Wire
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import ClusterUnreachable
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, KnownPair
+from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.group_report import GroupsReport
 from causeway.core.group_sync import Outcome
 from causeway.core.group_task import GroupTask, GroupTaskResult, cut_task, together
 from causeway.core.identity import Pair, TopicPartition
 from causeway.core.instants import rfc3339
+from causeway.core.known_pairs import KnownPair
 from causeway.core.offset_map import MAP_PARTITIONS
 from causeway.core.ports import Doubt, Unreachable
 from causeway.flows.clusters import Clusters, open_clusters, refuse_one_cluster, refuse_other_clusters
 from causeway.flows.groups.task import work_on_groups
 from causeway.flows.internal_topics import create_missing_topics, group_topics
+from causeway.flows.log_health import refuse_unsound
 from causeway.flows.ownership import Say, refuse_fenced
 
 MOST_IN_ONE_TASK = 200_000
@@ -58,6 +60,7 @@ def sync_groups(
             found = clusters.network.run(lambda: survey_groups(flow, groups, clusters))
             refuse_other_clusters(flow, clusters, found.state)
             if writes:
+                clusters.network.run(lambda: refuse_unsound(flow, clusters.target, found.state))
                 refuse_fenced(flow.name, found.state)
                 create_missing_topics(group_topics(flow, groups), ClusterAdmin(target), found.existing)
             task = replace(found.task, writes=writes)
@@ -66,9 +69,11 @@ def sync_groups(
             raise ClusterUnreachable(
                 f"groups of flow {flow.name}", rule=str(trouble), remedy="run it again: nothing is half done"
             ) from trouble
+        now_ms = clusters.network.time_ms()
         return GroupsReport(
             flow=flow.name,
-            began_at=rfc3339(clusters.network.time_ms()),
+            began_at=rfc3339(now_ms),
+            at_ms=now_ms,
             seconds=clusters.network.monotonic() - began,
             wrote=writes,
             syncs_offsets=groups.sync_offsets,
@@ -143,7 +148,6 @@ async def survey_groups(flow: Flow, groups: FlowGroups, clusters: Clusters) -> G
     there = await ConsumerGroups(target).listed()
     existing = await target.topics(None)
     pairs, unfit = _pairs(state, await _topics_of(source, state), existing)
-    adopted = tuple((name, pair.adopted_at) for name, pair in state.pairs.items() if pair.adopted_at >= 0)
     task = GroupTask(
         flow=flow.name,
         position_group=flow.group,
@@ -155,7 +159,6 @@ async def survey_groups(flow: Flow, groups: FlowGroups, clusters: Clusters) -> G
         groups=tuple(sorted({name for name in here if groups.selects(name)} | groups.named)),
         active=frozenset(name for name, group in there.items() if group.is_active),
         pairs=tuple(pairs),
-        adopted_at=adopted,
         unfit=tuple(unfit),
     )
     excluded = {name: why for name in sorted(here) if (why := groups.why_excluded(name))}

@@ -2,8 +2,10 @@
 
 The order of reading is part of the promise: what groups have committed on the source, then the map, then the
 flow's positions, then what the target holds; so nothing is promised that isn't mirrored. Groups are committed
-for right after the target was asked about them, some at a time, because between the two a consumer may begin;
-and a fence may be raised by a failover, which moves them: then nothing more is written.
+for right after the target was asked about them, some at a time, because between the two a consumer may begin.
+A failover fences the flow and moves them: so right before each commit it is proved that no fence stands.
+What a group held when it went home is replaced only as long as nobody has rolled that back, and that is asked
+again in the same moment: where somebody has, these groups are judged once more.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from causeway.brokers.consumer_groups import ConsumerGroups, Offsets
+from causeway.brokers.consumer_groups import ConsumerGroups
 from causeway.brokers.log_reader import WireLogReader
 from causeway.brokers.mirror_maker_topics import Checkpoints, last_checkpoints, last_offset_syncs
 from causeway.brokers.target_log import WireTarget
@@ -20,6 +22,7 @@ from causeway.core.group_stamp import own_words
 from causeway.core.group_sync import (
     Committed,
     GroupPlace,
+    Offsets,
     Outcome,
     SyncRules,
     Translated,
@@ -28,7 +31,7 @@ from causeway.core.group_sync import (
     judge_place,
     refused,
 )
-from causeway.core.group_task import GroupTask, GroupTaskResult, told
+from causeway.core.group_task import GroupTask, GroupTaskResult, due, last_synced, told
 from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.mirror_maker_records import (
@@ -37,15 +40,17 @@ from causeway.core.mirror_maker_records import (
     encode_offset_sync,
     is_news,
 )
-from causeway.core.ports import Refused
+from causeway.core.ports import Refused, Unreachable
 from causeway.core.rights import Operation
-from causeway.flows.clusters import state_on
+from causeway.flows.failover.homecomings import Closed, ClosedEpisodes
 from causeway.flows.groups.mirrored import NOT_BEGUN, NOTHING, MirrorSeen, read_mirrors
 from causeway.flows.ownership import refuse_fenced
+from causeway.flows.proof import AskedProof, proved_state
 
 Tell = Callable[[int, int], None]
 """How many groups are done, of how many."""
-_GROUPS_AT_ONCE = 100
+_GROUPS_AT_ONCE, _MOST_LOOKS = 100, 10
+_WHO = "groups"
 
 
 async def work_on_groups(
@@ -57,10 +62,15 @@ async def work_on_groups(
     return await work.finish()
 
 
+class _EpisodesChangedError(Exception):
+    """A homecoming was rolled back since the groups were judged, or nobody can say any more whether."""
+
+
 class _Work:
     def __init__(self, task: GroupTask, source: WireLogReader, target: WireTarget) -> None:
         self._task, self._source, self._target = task, source, target
         self._there = ConsumerGroups(target.wire)
+        self._may_write = self._new_proof()
         self._pairs = {pair.source: pair for pair in task.pairs}
         self._mirrors: dict[TopicPartition, MirrorSeen | Untranslated] = {
             tp: Untranslated(outcome, facts) for tp, outcome, facts in task.unfit
@@ -74,6 +84,8 @@ class _Work:
         self._committed: dict[str, Offsets] = {}
         self._refused: dict[str, str] = {}
         self._checkpoints: Checkpoints = {}
+        self._episodes = ClosedEpisodes(task.flow, target, source)
+        self._left, self._rests_on_it = Closed(), False
         self._verdicts: list[Verdict] = []
         self._emitted = self._commits = self._syncs = 0
 
@@ -85,6 +97,8 @@ class _Work:
         if self._task.rules.emit_checkpoints:
             topic = self._task.checkpoints_topic
             self._checkpoints = await last_checkpoints(self._target, topic, frozenset(targets))
+        if self._rules.syncs:
+            self._left = await self._episodes.read()
         self._mirrors |= await read_mirrors(self._task, self._target, self._committed)
 
     async def _read_commits(self, tell: Tell) -> None:
@@ -103,17 +117,27 @@ class _Work:
     async def judge(self, tell: Tell) -> None:
         groups, done = list(self._committed), 0
         for names in _some(groups):
+            self._verdicts += await self._judge_some(names)
+            done += len(names)
+            tell(done, len(groups))
+
+    async def _judge_some(self, names: Sequence[str]) -> list[Verdict]:
+        for _ in range(_MOST_LOOKS):
             held = await self._held_on_target(names)
             verdicts = [
                 verdict for group in names for verdict in self._judge_group(group, held.get(group, {}))
             ]
-            if self._task.writes:
-                refuse_fenced(self._task.flow, await state_on(self._target, self._task.flow))
+            if not self._task.writes:
+                return verdicts
+            self._may_write = self._new_proof()
+            self._rests_on_it = any(each.commit and each.stands_as_it_left for each in verdicts)
+            try:
                 verdicts = await self._commit(verdicts)
                 self._emitted += await self._emit(verdicts)
-            self._verdicts += verdicts
-            done += len(names)
-            tell(done, len(groups))
+            except _EpisodesChangedError:
+                continue
+            return verdicts
+        raise Unreachable(f"what came home to {self._source.wire.endpoint} changed {_MOST_LOOKS} times")
 
     async def _held_on_target(self, names: Sequence[str]) -> dict[str, Offsets | Refused]:
         if not self._rules.syncs:
@@ -142,6 +166,8 @@ class _Work:
                 there=None if isinstance(held, Refused) else held.get(target),
                 is_active=group in self._task.active,
                 last_checkpoint=Committed(last.target_next, last.metadata) if last else None,
+                left=self._left.held.get(group, {}).get(target),
+                left_unsure=self._left.unsure,
             )
             verdict = judge_place(place, self._rules)
             if verdict.commit is not None and isinstance(held, Refused):
@@ -154,6 +180,17 @@ class _Work:
 
     # write
 
+    def _new_proof(self) -> AskedProof:
+        return AskedProof(self._target.wire.network, self._refuse_fenced)
+
+    async def _refuse_fenced(self) -> None:
+        """:raises FlowFenced: nobody is moved. | :raises _EpisodesChangedError: they are judged once more."""
+        refuse_fenced(self._task.flow, await proved_state(self._target, self._task.flow, _WHO))
+        if self._rests_on_it:
+            judged_by, self._left = self._left, await self._episodes.look_again()
+            if self._left != judged_by:
+                raise _EpisodesChangedError
+
     async def _commit(self, verdicts: list[Verdict]) -> list[Verdict]:
         wanted: dict[str, Offsets] = {}
         for verdict in verdicts:
@@ -161,12 +198,15 @@ class _Work:
                 wanted.setdefault(verdict.group, {})[verdict.target] = verdict.commit
         if not wanted:
             return verdicts
-        answers = await self._there.commit(wanted)
+        answers = await self._there.commit(wanted, self._may_write)
         after = [
             _after_commit(verdict, answers.get(verdict.group), self._target.wire) for verdict in verdicts
         ]
         self._commits += sum(verdict.commit is not None for verdict in after)
-        return after
+        now_ms = self._rules.now_ms
+        return [
+            verdict if verdict.commit is None else replace(verdict, synced_ms=now_ms) for verdict in after
+        ]
 
     async def _emit(self, verdicts: Sequence[Verdict]) -> int:
         if not self._task.rules.emit_checkpoints:
@@ -181,12 +221,20 @@ class _Work:
                 is_exact=not verdict.is_ahead,
             )
         ]
-        return await self._target.append_many(self._task.checkpoints_topic, map(encode_checkpoint, news))
+        return await self._append(self._task.checkpoints_topic, list(map(encode_checkpoint, news)))
+
+    async def _append(self, topic: str, records: list[tuple[bytes, bytes]]) -> int:
+        if records:
+            await self._may_write.renew()
+        return await self._target.append_many(topic, records)
 
     def _checkpoint(self, verdict: Verdict) -> Checkpoint | None:
         if verdict.target_next is None:
             return None
-        if verdict.outcome is Outcome.MOVED_ON and verdict.target_next == verdict.before:
+        is_its_own = verdict.outcome is Outcome.MOVED_ON or (
+            verdict.stands_as_it_left and verdict.commit is None
+        )
+        if is_its_own and verdict.target_next == verdict.before:
             return None  # else its own commit would look like what a mirror has committed
         committed = self._committed[verdict.group][verdict.source]
         return Checkpoint(
@@ -204,6 +252,8 @@ class _Work:
         return GroupTaskResult(
             counts=counts,
             rows=rows,
+            due=due(self._verdicts),
+            synced_ms=last_synced(self._verdicts),
             refused=self._refused,
             checkpoints=self._emitted,
             offset_syncs=self._syncs,
@@ -221,7 +271,7 @@ class _Work:
             and (sync := mirror.last_sync) is not None
             and last.get(tp) != sync
         ]
-        return await self._target.append_many(topic, map(encode_offset_sync, news))
+        return await self._append(topic, list(map(encode_offset_sync, news)))
 
 
 def _nearer(

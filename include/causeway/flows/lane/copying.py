@@ -12,19 +12,24 @@ Invariants
     C. After a refusal its partition takes no more. If a later batch of it is accepted all the same,
        order is broken, and the transaction is aborted.
     D. Nothing is committed before every answer is in.
+    E. Who was asked for first gets a batch, or is waited for; who got something goes to the end. So each
+       partition gets its turn, across tasks too: those whose positions are oldest begin.
+    F. What is appended to the map at once is bounded, whatever was left out on the source: a transaction
+       holds so many segments, a run fewer (`RunBuilder`), and they go in batches of so many bytes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from itertools import zip_longest
 
 from causeway.core.codecs import Codec
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.lane_task import LaneTask
-from causeway.core.map_format import encode_run
-from causeway.core.offset_map import map_partition
+from causeway.core.lane_task import LaneTask, RefusedCommit
+from causeway.core.map_format import encode_place, encode_run, filling
+from causeway.core.offset_map import MOST_SEGMENTS, map_partition
 from causeway.core.ports import (
     AppendAnswer,
     Appended,
@@ -41,9 +46,9 @@ from causeway.core.ports import (
     Unreachable,
 )
 from causeway.core.position import Position
-from causeway.core.quarantine import in_batches
-from causeway.core.records import Record, encode_batch
-from causeway.flows.lane.deposed import DEPOSED, told_by_deposed
+from causeway.core.quarantine import in_batches as in_quarantine_batches
+from causeway.core.records import Record, encode_batch, in_batches
+from causeway.flows.lane.deposed import why_it_passes
 from causeway.flows.lane.preparing import prepare
 from causeway.flows.lane.refusals import (
     fetch_refusal,
@@ -57,8 +62,13 @@ from causeway.flows.lane.stream import Sent, Stream
 _IN_FLIGHT = 5
 _WAVE_BYTES = 8 << 20
 _PARTITION_FETCH_BYTES = 1 << 20
-_FETCH_WAIT_MS = 250
-_FRUITLESS_FETCHES = 3
+_FETCH_WAITS_MS = (250, 1_000, 4_000)
+"""How long a source may hold an answer up; longer once it had none for a partition whose end is far. Kafka
+3.6 and 3.7 cut off a remote read that takes longer, and begin it again when they are asked again."""
+_MOST_SEGMENTS = 16 * MOST_SEGMENTS
+"""Of a transaction: a thinned source has many in few bytes, and each costs the map some."""
+_MAP_BATCH_BYTES = 32 << 10
+"""Far below every default, for a map topic that somebody has made smaller."""
 _CONCURRENT_PAUSE_SECONDS = 0.01
 _CONCURRENT_TRIES = 1_000
 
@@ -78,51 +88,61 @@ class LaneCopy:
         streams: list[Stream],
     ) -> None:
         self._task, self._source, self._target, self._owner = task, source, target, owner
-        self._clock, self._streams = clock, {stream.target: stream for stream in streams}
+        self._turns = _least_served_first(streams, clock.time_ms())
+        self._clock, self._streams = clock, {stream.target: stream for stream in self._turns}
         self._in_flight: deque[tuple[Wave, Awaitable[dict[TopicPartition, AppendAnswer]]]] = deque()
-        self._transaction_bytes = 0
+        self._transaction_bytes = self._transaction_segments = 0
         self._transaction_began = clock.monotonic()
-        self._fetches = 0
+        self._asked: list[tuple[Stream, int]] = []
+        """By the last fetch, in this order, and from where on."""
+        self._waits = deque(_FETCH_WAITS_MS)
         self._deadline = clock.monotonic() + task.limits.lane_seconds
         self.transactions = 0
+        self.refused_commit: RefusedCommit | None = None
+        self._trial: RefusedCommit | None = None
 
     async def run(self) -> None:
-        fruitless = 0
         fetching = self._start_fetch()
         while fetching is not None:
-            before = self._progress()
             try:
                 await self._take(await fetching)
             except Unreachable as trouble:
                 self._stop_reading(str(trouble))  # what was read is still worth a commit
-            fruitless = fruitless + 1 if self._progress() == before else 0
-            if fruitless >= _FRUITLESS_FETCHES:
-                self._stop_reading("the source gives nothing up to the planned end")
+            self._take_turns()
             fetching = None if self._time_is_over() else self._start_fetch()
             await self._append_queues()
+            if len(self._waits) < len(_FETCH_WAITS_MS):
+                await self.commit()  # what there is doesn't wait for one that is slow
         await self.commit()
 
     def _time_is_over(self) -> bool:
         return self._clock.monotonic() >= self._deadline
 
-    def _progress(self) -> int:
-        return sum(stream.fetch_next for stream in self._streams.values())
-
     # fetch
 
     def _start_fetch(self) -> Awaitable[dict[TopicPartition, FetchAnswer]] | None:
-        wanting = [stream for stream in self._streams.values() if stream.wants_more]
+        wanting = [stream for stream in self._turns if stream.wants_more]
         if not wanting:
             return None
-        # A broker fills the answer in the order of the question: take turns at being first.
-        turn = self._fetches % len(wanting)
-        self._fetches += 1
-        ordered = wanting[turn:] + wanting[:turn]
+        self._asked = [(stream, stream.fetch_next) for stream in wanting]
+        # A broker fills the answer in the order of the question.
         return self._source.fetch(
-            {stream.assignment.pair.source: stream.fetch_from() for stream in ordered},
+            {stream.assignment.pair.source: stream.fetch_from() for stream in wanting},
             max_bytes=self._task.limits.fetch_bytes_over(self._source.round_trip_seconds),
-            max_wait_ms=_FETCH_WAIT_MS,
+            max_wait_ms=self._waits[0],
         )
+
+    def _take_turns(self) -> None:
+        """Of those that got nothing only the first one is known to have had its turn."""
+        served = {stream.target for stream, at in self._asked if stream.fetch_next > at}
+        first, at = self._asked[0]
+        if first.wants_more and first.target not in served:
+            if len(self._waits) > 1:
+                self._waits.popleft()
+            else:
+                source, end = first.assignment.pair.source, first.assignment.end
+                first.wait_for_next_round(f"{source} gives nothing from {at} on, though it ends at {end}")
+        self._turns.sort(key=lambda stream: stream.target in served)
 
     def _stop_reading(self, why: str) -> None:
         for stream in self._streams.values():
@@ -144,8 +164,11 @@ class LaneCopy:
         parked = fetch_refusal(self._task.flow, stream.assignment, stream.fetch_next, stream.consumed, answer)
         if parked is None:
             stream.wait_for_next_round(f"{source}: {answer}")
-        elif await told_by_deposed(self._source, source, stream.fetch_epoch):
-            stream.wait_for_next_round(f"{source}: {DEPOSED}")
+            return
+        topic_id = stream.assignment.pair.source_topic_id
+        passes = await why_it_passes(self._source, source, topic_id, stream.fetch_epoch, answer)
+        if passes:
+            stream.wait_for_next_round(f"{source}: {passes}")
         else:
             stream.row.parked, stream.closed = parked, True
 
@@ -165,6 +188,7 @@ class LaneCopy:
             if not self._transaction_bytes:  # its age counts from here, not from the wait for data
                 self._transaction_began = self._clock.monotonic()
             self._transaction_bytes += size
+            self._transaction_segments += sum(len(sent.segments) for sent in wave.values())
             if self._transaction_is_full():
                 await self.commit()
                 if self._time_is_over():
@@ -248,7 +272,20 @@ class LaneCopy:
     def _transaction_is_full(self) -> bool:
         limits = self._task.limits
         age = self._clock.monotonic() - self._transaction_began
-        return self._transaction_bytes >= limits.transaction_bytes or age >= limits.transaction_seconds
+        return (
+            self._transaction_bytes >= limits.transaction_bytes
+            or self._transaction_segments >= _MOST_SEGMENTS
+            or age >= limits.transaction_seconds
+        )
+
+    async def try_commit(self, refused: RefusedCommit) -> None:
+        """The positions as they are, and in each partition of the map as much as was refused, of what means
+        nothing there: appended data would be there once more for readers without isolation."""
+        for stream in self._streams.values():
+            stream.is_due = True
+        before, self._trial = self.transactions, refused
+        await self.commit()
+        self.transactions, self._trial = before, None  # nothing was copied
 
     async def commit(self) -> None:
         """Everything acknowledged so far becomes visible at once, with map and positions; or nothing does."""
@@ -259,19 +296,27 @@ class LaneCopy:
         news = [s for s in self._streams.values() if s.txn.touched or s.has_news]
         if news:
             await self._prove_ends([s for s in news if s.txn.touched])
-            await self._append_quarantined(news)
-            await self._append_map(news)
             positions, writer = self._positions(news), self._owner.producer.producer_id
-            await self._owner.commit_positions(self._task.group, positions)
-            await self._owner.end(commit=True)
+            await self._end(news, positions)
             self.transactions += 1
             for stream in news:
                 stream.committed(positions[stream.target])
             if self._task.settles and self._owner.producer.producer_id != writer:
                 # Whose records are ours is told by the positions: the next task names the new one first.
                 raise Doubt(f"the epochs of producer {writer} have run out")
-        self._transaction_bytes = 0
+        self._transaction_bytes = self._transaction_segments = 0
         self._transaction_began = self._clock.monotonic()
+
+    async def _end(self, news: list[Stream], positions: dict[TopicPartition, Position]) -> None:
+        try:
+            await self._append_quarantined(news)
+            await self._append_map(news, positions)
+            await self._owner.commit_positions(self._task.group, positions)
+            await self._owner.end(commit=True)
+        except Doubt as doubt:
+            if doubt.code and self.refused_commit is None:
+                self.refused_commit = RefusedCommit(why=str(doubt), code=doubt.code)
+            raise
 
     def _positions(self, news: list[Stream]) -> dict[TopicPartition, Position]:
         now, producer = self._clock.time_ms(), self._owner.producer.producer_id
@@ -295,25 +340,35 @@ class LaneCopy:
                 await self.abort(f"the leader of {stream.target} changed in the middle of a transaction")
             stream.target_epoch = end.leader_epoch
 
-    async def _append_map(self, news: list[Stream]) -> None:
-        by_partition: dict[TopicPartition, list[tuple[bytes, bytes]]] = {}
+    async def _append_map(self, news: list[Stream], positions: Mapping[TopicPartition, Position]) -> None:
+        entries: dict[TopicPartition, list[tuple[bytes, bytes | None]]] = {}
+        batches: dict[TopicPartition, list[list[tuple[bytes, bytes | None]]]] = {}
         for stream in news:
-            for run in stream.runs.build(stream.target_epoch):
-                number = map_partition(run.target, self._task.map_partitions)
-                tp = TopicPartition(self._task.map_topic, number)
-                by_partition.setdefault(tp, []).append(encode_run(run))
-        if not by_partition:
-            return
-        answers = await self._append_to_new_partitions(
-            {tp: self._map_batch(tp, entries) for tp, entries in by_partition.items()}
-        )
-        for tp, answer in answers.items():
-            if isinstance(answer, Refused):
-                raise map_refusal(tp, answer)
+            number = map_partition(stream.target, self._task.map_partitions)
+            tp = TopicPartition(self._task.map_topic, number)
+            entries.setdefault(tp, []).extend(map(encode_run, stream.runs.build(stream.target_epoch)))
+            if stream.place_is_due:
+                entries[tp].append(encode_place(stream.target, positions[stream.target]))
+            if self._trial is not None and self._trial.map_bytes:
+                batches[tp] = [filling(stream.target, self._trial.map_bytes)]
+        for tp, records in entries.items():
+            batches.setdefault(tp, []).extend(in_batches(records, _MAP_BATCH_BYTES))
+        for together in zip_longest(*batches.values()):
+            await self._append_to_map({tp: b for tp, b in zip(batches, together, strict=True) if b})
 
-    def _map_batch(self, tp: TopicPartition, entries: list[tuple[bytes, bytes]]) -> bytes:
+    async def _append_to_map(self, batches: dict[TopicPartition, list[tuple[bytes, bytes | None]]]) -> None:
         now = self._clock.time_ms()
-        return self._encoded(tp, [Record(i, now, key, value, ()) for i, (key, value) in enumerate(entries)])
+        encoded: dict[TopicPartition, bytes | bytearray] = {
+            tp: self._encoded(tp, [Record(i, now, key, value) for i, (key, value) in enumerate(records)])
+            for tp, records in batches.items()
+        }
+        for tp, answer in (await self._append_to_new_partitions(encoded)).items():
+            if isinstance(answer, Refused):
+                refusal = map_refusal(tp, answer)
+                self.refused_commit = RefusedCommit(
+                    why=str(refusal), code=answer.code, map_topic=tp.topic, map_bytes=len(encoded[tp])
+                )
+                raise refusal
 
     async def _append_quarantined(self, news: list[Stream]) -> None:
         """In the transaction that moves the position over them: a record is here or there, never nowhere."""
@@ -322,7 +377,7 @@ class LaneCopy:
             return
         assert self._task.quarantine is not None
         tp = TopicPartition(self._task.quarantine.topic, 0)
-        for batch in in_batches(records):
+        for batch in in_quarantine_batches(records):
             answer = (await self._append_to_new_partitions({tp: self._encoded(tp, batch)}))[tp]
             if isinstance(answer, Refused):
                 raise quarantine_refusal(tp, answer)
@@ -336,3 +391,9 @@ class LaneCopy:
             producer_epoch=producer.epoch,
             base_sequence=producer.take_sequence(tp, len(records)),
         )
+
+
+def _least_served_first(streams: list[Stream], now_ms: int) -> list[Stream]:
+    """By the times of their positions; a time that a clock was ahead with says nothing."""
+    times = {s.target: s.position.time_ms if s.position is not None else 0 for s in streams}
+    return sorted(streams, key=lambda s: times[s.target] if times[s.target] <= now_ms else 0)

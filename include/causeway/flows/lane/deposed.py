@@ -1,18 +1,39 @@
-"""A leader that is cut off from the others, and not from us, goes on telling of a log that ended earlier."""
+"""Nodes that tell what was: a leader that is cut off from the others, and not from us, goes on telling of a
+log that ended earlier, and one whose metadata lags doesn't know a topic that is there."""
 
 from __future__ import annotations
 
-from causeway.core.identity import TopicPartition
-from causeway.core.ports import LogEnd, LogReader
+from uuid import UUID
 
+from causeway.core.identity import TopicPartition
+from causeway.core.kafka_errors import KafkaErrorCode as Code
+from causeway.core.ports import LogEnd, LogReader, Refused, is_unreachable
+
+_UNKNOWN_ID = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID}
+LAGS = "the node that answers lags behind: others of its cluster know the topic as it was"
 DEPOSED = "the leader that answers was deposed; it may be cut off from the other brokers"
 
 
-async def told_by_deposed(cluster: LogReader, partition: TopicPartition, epoch: int) -> bool:
+def is_unknown_id(answer: object) -> bool:
+    return isinstance(answer, Refused) and answer.code in _UNKNOWN_ID
+
+
+async def why_it_passes(
+    cluster: LogReader, partition: TopicPartition, topic_id: UUID, epoch: int, answer: object
+) -> str:
+    """Of an answer that would park: why it may be another one soon; empty: it won't."""
+    if is_unknown_id(answer):
+        return "" if await cluster.is_gone(partition.topic, topic_id) else LAGS
+    return await told_by_deposed(cluster, partition, epoch)
+
+
+async def told_by_deposed(cluster: LogReader, partition: TopicPartition, epoch: int) -> str:
     """Whether it was elected before the epoch that was seen already: nothing was lost, and the next question
-    goes to who leads now."""
+    goes to who leads now. In words; empty: it wasn't."""
     end = (await cluster.log_ends([partition]))[partition]
-    return is_deposed(cluster, partition, epoch, end)
+    if is_unreachable(end):
+        return str(end)  # whoever has told that doesn't answer any more: another may lead soon
+    return DEPOSED if is_deposed(cluster, partition, epoch, end) else ""
 
 
 def is_deposed(cluster: LogReader, partition: TopicPartition, epoch: int, end: object) -> bool:

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
-from causeway.core.lane_rules import is_covered
+from causeway.core.lane_rules import was_committed
 from causeway.core.lane_task import LaneTask
-from causeway.core.offset_map import Run
+from causeway.core.map_entries import MapTransaction
 from causeway.core.ports import Clock, Doubt, Fetched, FetchFrom, Owner, Target
 from causeway.core.position import Position
 from causeway.core.quarantine import Origin, origin_of
@@ -40,23 +40,21 @@ class Hanging:
         await self._owner.close_partitions([], commit=commit, group=self._task.group)
 
     async def settle_map(self) -> None:
-        """A run stays if the positions say that its records were committed."""
+        """A run or a place stays if the positions say that its transaction was committed."""
         map_partitions = [TopicPartition(self._task.map_topic, p) for p in range(self._task.map_partitions)]
         for _ in range(_TRIES):
-            hanging = await self._target.open_runs(map_partitions, self._owner.producer.producer_id)
+            hanging = await self._target.open_map(map_partitions, self._owner.producer.producer_id)
             if not hanging:
                 return
             await self._close_map(hanging)
         raise Doubt(f"what hangs in {self._task.map_topic} can't be closed")
 
-    async def _close_map(self, hanging: dict[TopicPartition, list[Run]]) -> None:
-        mirrored = sorted({run.target for runs in hanging.values() for run in runs})
+    async def _close_map(self, hanging: dict[TopicPartition, MapTransaction]) -> None:
+        mirrored = sorted({target for written in hanging.values() for target in written.targets})
         positions = await self._target.positions(self._task.group, mirrored, stable=False, marked=True)
         for commit in (True, False):
             partitions = [
-                tp
-                for tp, runs in hanging.items()
-                if commit is any(is_covered(run, positions.get(run.target)) for run in runs)
+                tp for tp, written in hanging.items() if commit is was_committed(written, positions)
             ]
             if partitions:
                 await self._owner.close_partitions(partitions, commit=commit)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from causeway.core.batches import BatchHead, CorruptBatch, rebase
+from causeway.core.batches import BatchHead, CorruptBatch, OversizedBatch, rebase
+from causeway.core.lane_rules import oversized
 from causeway.core.lane_task import LaneTask
 from causeway.core.producer import ProducerState
 from causeway.core.quarantine import hold_out
-from causeway.core.records import decode_records
+from causeway.core.records import decode_records, first_timestamp_of
 from causeway.core.repack import Repacking, Verbatim, choose_way, is_small, reasons_of, repack
 from causeway.flows.lane.stream import Part, Sent, Stream
 
@@ -34,20 +35,31 @@ def prepare(task: LaneTask, stream: Stream, producer: ProducerState) -> tuple[Se
         try:
             if stream.demands.examines:
                 _examine(together)
-            if len(together) == 1 and isinstance(way, Verbatim):
+            if len(together) > 1 and _cut(task, stream, together) > 1:
+                continue
+            together = [found]
+            if isinstance(way, Verbatim):
                 return _sent_verbatim(stream, head, batch, producer)
             _cut(task, stream, together)
-        except CorruptBatch as cause:
+        except (CorruptBatch, OversizedBatch) as cause:
             if len(together) > 1:
                 stream.do_not_join(together)
                 continue
-            stream.drop_what_waits()
-            stream.park_corrupt(cause)
+            _park_at(task, stream, head, cause)
             return None
 
 
+def _park_at(task: LaneTask, stream: Stream, head: BatchHead, cause: CorruptBatch | OversizedBatch) -> None:
+    stream.drop_what_waits()
+    if isinstance(cause, CorruptBatch):
+        stream.park_corrupt(cause)
+    else:
+        why = reasons_of([head], first_wanted=stream.consumed, demands=stream.demands)
+        stream.park(oversized(task.flow, stream.assignment.pair, head, why, cause))
+
+
 def _examine(together: Together) -> None:
-    """:raises CorruptBatch: a record of them can't be read."""
+    """:raises CorruptBatch: | :raises OversizedBatch: a record of them can't be read."""
     for head, batch in together:
         if batch is not None:
             decode_records(batch, head)
@@ -60,7 +72,7 @@ def _sent_verbatim(
         segments=((head.base_offset, head.record_count),),
         records=head.record_count,
         size_bytes=head.size_bytes,
-        first_timestamp_ms=head.base_timestamp,
+        first_timestamp_ms=first_timestamp_of(batch, head),
         last_timestamp_ms=head.max_timestamp,
         repacked_because="",
         source_before=stream.consumed,
@@ -71,11 +83,20 @@ def _sent_verbatim(
     return sent, _ours(stream, batch, head.record_count, producer)
 
 
-def _cut(task: LaneTask, stream: Stream, together: Together) -> None:
+def _cut(task: LaneTask, stream: Stream, together: Together) -> int:
     """Repack, and leave what was made as parts. Compaction or the quarantine may leave none: then it was a
-    hole, and the position is behind it."""
+    hole, and the position is behind it.
+
+    What doesn't fit in goes back. Gives how many batches did; if of several only one, nothing is done to it.
+    """
     batches = [(head, batch) for head, batch in together if batch is not None]
     done = repack(batches, first_wanted=stream.consumed, demands=stream.demands)
+    if done.taken < len(batches):
+        together, left = _divided(together, done.taken)
+        stream.put_back(left)
+        if done.taken == 1:
+            return 1
+        batches = batches[: done.taken]
     if done.held_out:
         assert task.quarantine is not None
         pair, alias, why = stream.assignment.pair, task.quarantine.source, stream.demands.held_out
@@ -85,6 +106,13 @@ def _cut(task: LaneTask, stream: Stream, together: Together) -> None:
     else:
         for head, _ in together:
             stream.pass_over(head)
+    return done.taken
+
+
+def _divided(together: Together, taken: int) -> tuple[Together, Together]:
+    """The first `taken` batches of data, and what comes after them, holes included."""
+    data = [number for number, (_, batch) in enumerate(together) if batch is not None]
+    return together[: data[taken - 1] + 1], together[data[taken - 1] + 1 :]
 
 
 def _parts(stream: Stream, batches: Sequence[tuple[BatchHead, memoryview]], done: Repacking) -> list[Part]:

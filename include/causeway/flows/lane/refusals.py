@@ -129,7 +129,7 @@ def quarantine_refusal(partition: TopicPartition, refused: Refused) -> Exception
 def map_refusal(partition: TopicPartition, refused: Refused) -> Exception:
     """Without its map nothing of the lane may be committed: not one partition's trouble but the flow's."""
     if refused.code != Code.TOPIC_AUTHORIZATION_FAILED:
-        return Doubt(f"{partition}: {refused}")
+        return Doubt(f"{partition}: {refused}", refused.code)
     return NotAuthorized(
         f"topic {partition.topic} on the target",
         rule=f"Write is not granted ({refused})",

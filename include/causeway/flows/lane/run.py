@@ -12,11 +12,21 @@ from collections.abc import Mapping
 
 from causeway.core.flow_state import FlowState, claimed_record
 from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import LaneResult, LaneTask, LastOwner, Outcome, PartitionRow
+from causeway.core.lane_task import (
+    Assignment,
+    LaneResult,
+    LaneTask,
+    LastOwner,
+    Outcome,
+    PartitionRow,
+    RefusedCommit,
+)
 from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.odd_records import odd_fault
 from causeway.core.ports import Beaten, Clock, Doubt, Owner, Source, Target, Unreachable, Unsettled
 from causeway.core.position import Position
 from causeway.core.producer import ProducerEpoch
+from causeway.core.round_plan import left_out
 from causeway.flows.lane.copying import LaneCopy
 from causeway.flows.lane.hanging import Hanging
 from causeway.flows.lane.settle import Settling
@@ -47,6 +57,7 @@ async def run_lane(task: LaneTask, source: Source, target: Target, clock: Clock)
         transactions=lane.transactions,
         rows=tuple(rows.values()),
         last_owner=lane.last_owner if outcome == "done" else None,
+        refused_commit=lane.refused_commit if outcome == "doubt" else None,
     )
 
 
@@ -59,6 +70,8 @@ class _Lane:
         self._streams: list[Stream] = []
         self._follows = False
         """Nobody has claimed between the last owner of this run and this one."""
+        self._state = FlowState()
+        """As it was read last."""
         self._known: Mapping[TopicPartition, Position] = {}
         """Positions of that last owner, if so."""
 
@@ -71,6 +84,10 @@ class _Lane:
         return LastOwner(producer=producer, positions={**self._known, **committed}, follows=self._follows)
 
     @property
+    def refused_commit(self) -> RefusedCommit | None:
+        return self._copy.refused_commit if self._copy else None
+
+    @property
     def transactions(self) -> int:
         return self._copy.transactions if self._copy else 0
 
@@ -79,7 +96,7 @@ class _Lane:
         if (end := await self._may_not_run()) is not None:
             return end
         survey = Survey(task, self._source, self._target, self._rows)
-        seen = await survey.look(task.assignments, stable=False)
+        seen = await survey.look(self._not_left_out(), stable=False)
         if not seen:
             return "done", ""
         settling = None
@@ -99,6 +116,7 @@ class _Lane:
             await hanging.settle_positions(await survey.look(assignments, stable=False, known=self._known))
             grounds = await survey.look(assignments, stable=True, known=self._known)
         if settling is not None:
+            settling.notes = self._state.settling
             settling.count(seen, grounds)
         await hanging.settle_map()
         await hanging.settle_quarantine()
@@ -108,11 +126,25 @@ class _Lane:
             Stream(ground, self._rows[tp], task, self._clock.time_ms()) for tp, ground in grounds.items()
         ]
         self._copy = LaneCopy(task, self._source, self._target, owner, self._clock, streams)
-        is_news = any(ground.differs_from_committed for ground in grounds.values())
-        if self._says_who_writes(streams, owner) or is_news:
+        is_news = any(ground.needs_a_place for ground in grounds.values())
+        says_who_writes = self._says_who_writes(streams, owner)
+        if task.refused_commit is not None:
+            await self._copy.try_commit(task.refused_commit)
+        elif says_who_writes or is_news:
             await self._copy.commit()  # position first (R2)
         await self._copy.run()
         return "done", ""
+
+    def _not_left_out(self) -> list[Assignment]:
+        """Less what single topics' fences leave out. One that is raised now is a turn: it ends this task."""
+        kept: list[Assignment] = []
+        for each in self._task.assignments:
+            target = each.pair.target
+            if (fence := self._state.fence_over(target.topic)) is None:
+                kept.append(each)
+            else:
+                self._rows[target].parked = left_out(self._task.flow, fence, self._state.standing)
+        return kept
 
     def _says_who_writes(self, streams: list[Stream], owner: Owner) -> bool:
         """Whose records are proved, if this lane dies, is decided by the producer that the position names."""
@@ -137,12 +169,14 @@ class _Lane:
 
     async def _may_not_run(self) -> tuple[Outcome, str] | None:
         """:raises Doubt: whoever answers doesn't know of this run yet; what it says of others is as old."""
-        state = await self._target.flow_state(self._task.flow)
+        self._state = state = await self._target.flow_state(self._task.flow)
         if state.generation < self._task.generation:
             raise Doubt(
                 f"{FLOWS_TOPIC} is told up to generation {state.generation}, this run has "
                 f"{self._task.generation}: its leader may be cut off from the other brokers"
             )
+        if state.odd:
+            return "fenced", str(odd_fault(self._task.flow, state.odd[min(state.odd)]))
         if state.fence is not None:
             return "fenced", f"fenced by {state.fence.by}: {state.fence.because}"
         if state.generation != self._task.generation:

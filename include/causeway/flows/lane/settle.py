@@ -9,14 +9,15 @@ on both occasions, because between them the owner may have gone on, and a succes
 Invariants
     A. What isn't proved isn't committed: anything odd leaves the transaction to the claim, which aborts it.
     B. What was committed and isn't proved behind the claim is never passed over: its partition is parked. The
-       note says how far anything was: what retention took elsewhere is nobody's loss.
+       note says how far anything was: what retention took elsewhere is nobody's loss. It is taken back once
+       the tail was read, and nothing of it is visible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from causeway.core.batches import BatchHead, CorruptBatch
+from causeway.core.batches import BatchHead, CorruptBatch, OversizedBatch
 from causeway.core.identity import TopicPartition
 from causeway.core.isolation import Seen, read_committed
 from causeway.core.lane_rules import foreign_data, tail_unproved
@@ -34,9 +35,9 @@ from causeway.core.ports import (
     Source,
     Target,
 )
-from causeway.core.settle_notes import SettleNote, may_hold_settled, note_of, note_records
+from causeway.core.settle_notes import SettleNote, may_hold_settled, note_of, note_records, taken_back
 from causeway.core.settled_tail import Differs, SettledTail, TailComparison
-from causeway.flows.lane.deposed import told_by_deposed
+from causeway.flows.lane.deposed import why_it_passes
 from causeway.flows.lane.refusals import fetch_refusal
 from causeway.flows.lane.survey import Ground, Rows
 
@@ -66,6 +67,8 @@ class Settling:
         self._task, self._source, self._target, self._clock = task, source, target, clock
         self._rows = rows
         self.seen_producers: set[int] = set()
+        self.notes: frozenset[SettleNote] = frozenset()
+        """Those that stand when the lane is owned."""
         self._ended: set[TopicPartition] = set()
 
     async def settle(self, seen: Mapping[TopicPartition, Ground]) -> None:
@@ -99,6 +102,21 @@ class Settling:
         notes = (await self._target.flow_state(self._task.flow)).settling if trimmed else ()
         return [g for g in trimmed if g.position and may_hold_settled(notes, g.target, g.position)]
 
+    async def take_back_notes(self, read: Collection[Ground]) -> None:
+        """Of partitions whose tails were read after the claim, and hold nothing of ours that anybody sees.
+
+        Nobody can settle there any more, so what retention takes later is nobody's loss. One that was trimmed
+        and has a note is parked already.
+        """
+        gone = [
+            record
+            for ground in read
+            if ground.position is not None
+            for record in taken_back(self._task.flow, self.notes, ground.target, ground.position)
+        ]
+        if gone:
+            await self._target.append_many(FLOWS_TOPIC, gone)
+
     def count(self, before: Mapping[TopicPartition, Ground], now: Mapping[TopicPartition, Ground]) -> None:
         """Of what was settled: the records whose position came along. The others lie behind it still."""
         for tp in self._ended & now.keys():
@@ -117,6 +135,9 @@ class Settling:
     async def _is_proved(self, transaction: OpenTransaction, seen: Mapping[TopicPartition, Ground]) -> bool:
         ours = (self._task.map_topic, _OFFSETS_TOPIC)
         mirrored = sorted(tp for tp in transaction.partitions if tp.topic not in ours)
+        for tp in mirrored:
+            if tp not in seen and self._waits(tp):  # the time-out sees to an end of that
+                raise Doubt(f"{tp} waits, and what its last owner left open can't be compared yet")
         grounds = [seen[tp] for tp in mirrored if tp in seen]
         if len(grounds) < len(mirrored) or not all(map(_is_sound, grounds)):
             return False
@@ -128,10 +149,14 @@ class Settling:
                 walk = _Walk(self._task, self._source, self._target, self._clock, ground)
                 await walk.prove_open(transaction, stables[ground.target], ends[ground.target])
         except Unproved as cause:
-            if cause.passes:  # the task of the next round tries again; the time-out sees to an end of that
+            if cause.passes:  # the task of the next round tries again, as above
                 raise Doubt(str(cause)) from cause
             return False
         return True
+
+    def _waits(self, tp: TopicPartition) -> bool:
+        row = self._rows.get(tp)
+        return tp in self._task.put_off if row is None else bool(row.later) and row.parked is None
 
     async def _is_any_compacted(self, grounds: Collection[Ground]) -> bool:
         pairs = [ground.assignment.pair for ground in grounds]
@@ -192,7 +217,7 @@ class _Walk:
                         self._check_open(head, seen, of)
                     await self._take(head, batch, seen)
                     at = head.next_offset
-            except (CorruptBatch, Differs) as cause:
+            except (CorruptBatch, OversizedBatch, Differs) as cause:
                 raise self._unproved(str(cause)) from cause
             fruitless = fruitless + 1 if at == before else 0
             if fruitless:
@@ -268,7 +293,8 @@ class _Walk:
                 parked = fetch_refusal(self._task.flow, self._ground.assignment, stands, stands, answer)
                 if parked is None and isinstance(answer, Diverged):
                     parked = self._unproved(f"the source's log took another turn at {answer.end}").parked
-        if parked and await told_by_deposed(self._source, source, self._source_epoch):
+        ground = self._pair.source_topic_id, self._source_epoch
+        if parked and await why_it_passes(self._source, source, *ground, answer):
             parked = None
         raise Unproved(f"{source}: {answer}", parked)
 

@@ -100,6 +100,8 @@ class Stream:
         )
         self.is_due = ground.position is not None and ground.position.is_old(now_ms)
         """Has to be committed again, whether or not there is news."""
+        self.place_is_due = ground.needs_a_place
+        """The next commit writes the position into the map as well: only a committed offset knows of it."""
         self.closed = False
         """Takes no more in this task: parked, or waiting for the next round."""
         self.demands = ground.assignment.demands
@@ -195,9 +197,12 @@ class Stream:
             taken = number
         return [self.queue.popleft() for _ in range(taken)]
 
+    def put_back(self, left: Sequence[tuple[BatchHead, memoryview | None]]) -> None:
+        self.queue.extendleft(reversed(left))
+
     def do_not_join(self, together: Sequence[tuple[BatchHead, memoryview | None]]) -> None:
         """One of them can't be read: each by itself, so that those in front of it still cross."""
-        self.queue.extendleft(reversed(together))
+        self.put_back(together)
         self.may_join = False
 
     def pass_over(self, head: BatchHead) -> None:
@@ -271,6 +276,7 @@ class Stream:
             time_ms=time_ms,
             records=(before.records if before else 0) + self.txn.records,
             aborted_records=(before.aborted_records if before else 0) + self._repeated_now,
+            is_placed=self.place_is_due or (before is not None and before.is_placed),
         )
 
     @property
@@ -284,7 +290,7 @@ class Stream:
     def has_news(self) -> bool:
         """Whether committing would say anything that isn't committed already."""
         p = self.position
-        if p is None or self.is_due or p.target_epoch != self.target_epoch:
+        if p is None or self.is_due or self.place_is_due or p.target_epoch != self.target_epoch:
             return True  # a new leader was proved: said, it needn't be proved by every round again
         return p.source_next != self.consumed or p.target_next != self.target_next
 
@@ -305,3 +311,4 @@ class Stream:
         if txn.touched:
             self.target_end += 1  # our own marker
         self.position, self.txn, self.is_due = position, InTransaction(), False
+        self.place_is_due = False

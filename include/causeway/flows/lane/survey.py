@@ -13,14 +13,10 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.lane_rules import (
     Fresh,
     LostPosition,
+    found_again,
     judge_position,
     judge_source_lineage,
     kept_to,
-    last_run,
-    leads_back,
-    may_begin_anew,
-    position_lost,
-    position_of,
     refusal_of_rights,
     source_cut,
     source_next_at,
@@ -30,7 +26,7 @@ from causeway.core.lane_rules import (
 )
 from causeway.core.lane_task import Assignment, LaneTask, Parked, PartitionRow
 from causeway.core.offset_map import Run
-from causeway.core.ports import EpochEnd, LogEnd, Refused, Source, Target
+from causeway.core.ports import EpochEnd, LogEnd, Refused, Source, Target, is_unreachable
 from causeway.core.position import Position
 from causeway.core.rights import Side
 from causeway.core.settled_tail import SettledTail
@@ -55,6 +51,8 @@ class Ground:
     """Of the target's leader now."""
     aborted_seen: int = 0
     recopied_from: int | None = None
+    kept_to: int | None = None
+    """Of a log that lost its tail: up to where the map says that it shows what was mirrored."""
     settled: SettledTail | None = None
     """Behind the position, and proved: what it has to be moved over before anything is appended."""
 
@@ -64,10 +62,8 @@ class Ground:
 
     @property
     def has_records(self) -> bool:
-        """Whether the position covers a record, as one that was rebuilt from the map does. What was settled
-        behind it isn't told."""
-        p = self.position
-        return p is not None and (p.records > 0 or p.producer_id < 0)
+        """Whether the position covers a record. What was settled after it isn't known."""
+        return self.position is not None and self.position.records > 0
 
     @property
     def begins(self) -> tuple[SourceOffset, TargetOffset] | None:
@@ -97,6 +93,12 @@ class Ground:
         )
         self.source_epoch, self.target_epoch = last.source_epoch, settled.target_epoch
         self.aborted_seen = settled.aborted_behind
+
+    @property
+    def needs_a_place(self) -> bool:
+        """Whether the offset map must have the place where it goes on: no record leads there."""
+        p = self.position
+        return self.differs_from_committed or (p is not None and p.needs_a_place(self.assignment.adopted_at))
 
     @property
     def differs_from_committed(self) -> bool:
@@ -143,7 +145,6 @@ class Survey:
                 self._rows[tp].later = f"{tp}: {DEPOSED}"
                 continue
             grounds[tp] = _ground(asked[tp], position, start, end)
-        await self._place_fresh(grounds)
         await self._check_source(grounds)
         await self._check_target(grounds)
         return grounds
@@ -184,37 +185,21 @@ class Survey:
     async def _rebuild_positions(
         self, asked: dict[TopicPartition, Assignment], lost: list[TopicPartition]
     ) -> dict[TopicPartition, Position | None]:
-        """Committed offsets expire; the map doesn't. Never "earliest" for what was mirrored before."""
+        """Committed offsets expire; the map and the flow's state don't. Never "earliest" for these."""
         ends = await self._target.log_ends(lost)
-        runs = await self._target.map_runs(self._task.map_topic, lost)
+        known = await self._target.map_of(self._task.map_topic, lost)
         rebuilt: dict[TopicPartition, Position | None] = {}
         for tp in lost:
-            assignment = asked[tp]
-            run = last_run(runs.get(tp, []), assignment)
-            if run is not None and (back := leads_back(self._task.flow, assignment, run.source_next)):
-                self.park(tp, back)
-            elif run is not None:
-                rebuilt[tp] = position_of(run)
-            elif not isinstance(end := ends[tp], LogEnd):
+            end = ends[tp]
+            if isinstance(end, Refused):
                 self._refused(tp, tp.topic, "target", end)  # a leader that moves says nothing of the past
-            elif may_begin_anew(assignment, end.offset):
-                rebuilt[tp] = None  # by the start rule
+                continue
+            verdict = found_again(self._task.flow, asked[tp], known[tp], end.offset)
+            if isinstance(verdict, Parked):
+                self.park(tp, verdict)
             else:
-                self.park(tp, position_lost(self._task.flow, assignment))
+                rebuilt[tp] = verdict if isinstance(verdict, Position) else None
         return rebuilt
-
-    async def _place_fresh(self, grounds: dict[TopicPartition, Ground]) -> None:
-        fresh = {tp: g for tp, g in grounds.items() if g.position is None and g.assignment.start is None}
-        if not fresh:
-            return
-        starts = await self._source.log_starts([g.assignment.pair.source for g in fresh.values()])
-        for tp, ground in fresh.items():
-            start = starts[ground.assignment.pair.source]
-            if isinstance(start, Refused):
-                self._refused(tp, ground.assignment.pair.source.topic, "source", start)
-                del grounds[tp]
-            else:
-                ground.source_next = SourceOffset(start)
 
     async def _check_source(self, grounds: dict[TopicPartition, Ground]) -> None:
         epochs = {
@@ -255,9 +240,10 @@ class Survey:
     async def _was_deposed(self, grounds: dict[TopicPartition, Ground], tp: TopicPartition) -> bool:
         """Whether it was only a deposed leader that told of a log that was cut; then the partition waits."""
         source = grounds[tp].assignment.pair.source
-        if not await told_by_deposed(self._source, source, grounds[tp].source_epoch):
+        why = await told_by_deposed(self._source, source, grounds[tp].source_epoch)
+        if not why:
             return False
-        self._rows[tp].later = f"{source}: {DEPOSED}"
+        self._rows[tp].later = f"{source}: {why}"
         del grounds[tp]
         return True
 
@@ -293,6 +279,10 @@ class Survey:
             if g.position is not None and g.position.target_epoch >= 0
         }
         ends = await self._target.epoch_ends(epochs) if epochs else {}
+        for tp, answer in ends.items():
+            if is_unreachable(answer):
+                self._refused(tp, tp.topic, "target", answer)
+                del grounds[tp]
         lost = [
             tp
             for tp, g in grounds.items()

@@ -7,22 +7,28 @@ end means a transaction that nobody closed: ours (its marker was lost) is closed
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from causeway.core.batches import BatchHead, CorruptBatch
 from causeway.core.identity import TargetOffset, TopicPartition
 from causeway.core.isolation import Seen, read_committed
-from causeway.core.kafka_errors import KafkaErrorCode as Code
 from causeway.core.lane_rules import (
     foreign_data,
     open_data_was_committed,
     refusal_of_rights,
     run_in_front_of,
-    run_up_to,
+    shown_again,
     tail_unmapped,
     tail_unproved,
     target_recreated,
+    transaction_up_to,
 )
 from causeway.core.lane_task import LaneTask, Parked, ParkReason
-from causeway.core.ports import Clock, Doubt, FetchAnswer, Fetched, FetchFrom, Owner, Refused, Target
+from causeway.core.map_entries import MapOf
+from causeway.core.offset_map import Run
+from causeway.core.ports import Clock, Doubt, FetchAnswer, Fetched, FetchFrom, LogEnd, Owner, Refused, Target
+from causeway.core.standing import taken_over_to
+from causeway.flows.lane.deposed import is_unknown_id
 from causeway.flows.lane.settle import Settling, Unproved
 from causeway.flows.lane.survey import Ground, Rows
 
@@ -74,6 +80,8 @@ class TailCheck:
                 await self._clock.sleep(_PAUSE_SECONDS)
             if fruitless > _FRUITLESS_READS:
                 raise Doubt(f"the tail of {next(iter(reading))} can't be read to its end")
+        if self._settling is not None:
+            await self._settling.take_back_notes([g for tp, g in grounds.items() if tp not in self._to_prove])
         for tp in self._to_prove:
             await self._take_settled(grounds, tp)
 
@@ -114,7 +122,7 @@ class TailCheck:
             stuck: dict[TopicPartition, int] = {}
             for tp, at in (await self._target.last_stables(list(grounds))).items():
                 if isinstance(at, Refused):
-                    self._refuse(tp, grounds.pop(tp), at)
+                    await self._refuse(tp, grounds.pop(tp), at)
                 elif at < grounds[tp].target_end:
                     stuck[tp] = at
             if not stuck or not await self._close_ours(grounds, stuck):
@@ -130,27 +138,49 @@ class TailCheck:
         for ground in suspects.values():
             ground.target_epoch = ground.leader_epoch  # what was proved was proved of this leader
         aborted = [tp for tp, how in seen.items() if how is Seen.ABORTED]
-        runs = await self._target.map_runs(self._task.map_topic, aborted) if aborted else {}
-        for tp in aborted:
+        maps = await self._target.map_of(self._task.map_topic, aborted) if aborted else {}
+        before = await self._look_at(suspects, self._before_attempts(suspects, lasts, maps))
+        for tp, how in before.items():
+            if how is Seen.ABORTED:
+                ground = suspects[tp]
+                last = run_in_front_of(maps[tp].runs, ground.assignment, TargetOffset(lasts[tp]))
+                assert last is not None
+                _copy_again(ground, maps[tp].runs, last.target_next)
+
+    def _before_attempts(
+        self,
+        suspects: dict[TopicPartition, Ground],
+        lasts: Mapping[TopicPartition, int],
+        maps: Mapping[TopicPartition, MapOf],
+    ) -> dict[TopicPartition, int]:
+        """Of the partitions whose last record was aborted, those where that says nothing: their position was
+        committed without records, after an attempt that had been aborted. Where the records before it end."""
+        found: dict[TopicPartition, int] = {}
+        for tp, known in maps.items():
             ground = suspects[tp]
-            run = run_up_to(runs.get(tp, []), ground.assignment, TargetOffset(lasts[tp] + 1))
-            if run is not None:
-                ground.source_next, ground.source_epoch = run.source_first, -1
-                ground.target_next, ground.recopied_from = run.target_first, int(run.source_first)
-            elif ground.assignment.adopted_at < 0:
+            if _copy_again(ground, known.runs, TargetOffset(lasts[tp] + 1)):
+                continue
+            last = run_in_front_of(known.runs, ground.assignment, TargetOffset(lasts[tp]))
+            is_place = known.place is not None and known.place.target_next == ground.target_next
+            if is_place and last is not None and last.target_next > ground.log_start:
+                found[tp] = last.target_next - 1
+            elif not is_place and ground.assignment.adopted_at < 0:
                 self._rows[tp].parked = tail_unmapped(
                     self._task.flow, ground.assignment, ground.target_next, lasts[tp]
                 )
+        return found
 
     async def _last_records(self, suspects: dict[TopicPartition, Ground]) -> dict[TopicPartition, int]:
         """Where the last mirrored record of each is: in front of the position, or in what a cut log left."""
         cut = [tp for tp, ground in suspects.items() if ground.recopied_from is not None]
-        runs = await self._target.map_runs(self._task.map_topic, cut) if cut else {}
+        known = await self._target.map_of(self._task.map_topic, cut) if cut else {}
         found: dict[TopicPartition, int] = {}
         for tp, ground in suspects.items():
             end = int(ground.target_next)
-            if tp in runs:
-                run = run_in_front_of(runs[tp], ground.assignment, ground.target_next)
+            if tp in known:
+                run = run_in_front_of(known[tp].runs, ground.assignment, ground.target_next)
+                taken = taken_over_to(known[tp].place, ground.assignment.pair, ground.assignment.adopted_at)
+                ground.kept_to = min(max(run.target_next if run else 0, taken), end)
                 end = min(int(run.target_next), end) if run else 0
             if end > ground.log_start:
                 found[tp] = end - 1
@@ -195,7 +225,7 @@ class TailCheck:
         for tp, answer in answers.items():
             ground = grounds[tp]
             if not isinstance(answer, Fetched):
-                self._refuse(tp, ground, answer)
+                await self._refuse(tp, ground, answer)
             elif (parked := self._walk(ground, answer, reading)) is not None:
                 self._rows[tp].parked = parked
             elif reading[tp] >= ground.target_end:
@@ -212,6 +242,8 @@ class TailCheck:
         tp, ours = ground.target, _producers(ground, self._owner)
         try:
             for head, _, seen in read_committed(answer.records, answer.aborted, reading[tp]):
+                if seen is Seen.DATA and head.base_offset < ground.target_next and ground.kept_to is not None:
+                    return shown_again(self._task.flow, ground.assignment, max(head.base_offset, reading[tp]))
                 if seen is Seen.DATA:
                     if self._may_be_settled(head, ground):
                         self._to_prove.append(tp)
@@ -230,9 +262,9 @@ class TailCheck:
             )
         return None
 
-    def _refuse(self, tp: TopicPartition, ground: Ground, answer: object) -> None:
-        if isinstance(answer, Refused) and answer.code == Code.UNKNOWN_TOPIC_ID:
-            old = ground.assignment.pair.target_topic_id
+    async def _refuse(self, tp: TopicPartition, ground: Ground, answer: object) -> None:
+        old = ground.assignment.pair.target_topic_id
+        if is_unknown_id(answer) and await self._target.is_gone(tp.topic, old):
             self._rows[tp].parked = target_recreated(self._task.flow, ground.assignment, old)
         elif (parked := refusal_of_rights(tp.topic, "target", answer)) is not None:
             self._rows[tp].parked = parked
@@ -243,6 +275,8 @@ class TailCheck:
         self, grounds: dict[TopicPartition, Ground], stuck: dict[TopicPartition, int]
     ) -> bool:
         """Whether anything changed: a transaction of ours was closed, or a partition left the lane."""
+        if await self._drop_newly_led(grounds, stuck):
+            return True
         open_by = await self._target.open_producers(list(stuck))
         to_close: dict[bool, list[TopicPartition]] = {True: [], False: []}
         ours: list[TopicPartition] = []
@@ -250,7 +284,7 @@ class TailCheck:
         for tp, last_stable in stuck.items():
             holders = open_by[tp]
             if isinstance(holders, Refused):
-                self._refuse(tp, grounds.pop(tp), holders)
+                await self._refuse(tp, grounds.pop(tp), holders)
                 changed = True
             elif any(holder != self._owner.producer.producer_id for holder in holders):
                 self._rows[tp].parked = _foreign_transaction(tp, last_stable, holders)
@@ -279,10 +313,36 @@ class TailCheck:
                     grounds[tp].target_end += 1  # the marker that closed it
         return changed
 
+    async def _drop_newly_led(
+        self, grounds: dict[TopicPartition, Ground], stuck: dict[TopicPartition, int]
+    ) -> bool:
+        """Whether a leader is another one than the look found: its log may have lost what the position speaks
+        of, and what hangs there now be an attempt that had been aborted. The next round looks again."""
+        dropped = False
+        for tp, end in (await self._target.log_ends(list(stuck))).items():
+            if isinstance(end, LogEnd) and end.leader_epoch == grounds[tp].leader_epoch:
+                continue
+            await self._refuse(tp, grounds.pop(tp), end if isinstance(end, Refused) else "its leader changed")
+            dropped = True
+        return dropped
+
+
+def _copy_again(ground: Ground, runs: list[Run], up_to: TargetOffset) -> bool:
+    """From the beginning of the transaction that holds the record before `up_to`; False: the map has none."""
+    run = transaction_up_to(runs, ground.assignment, up_to)
+    if run is None:
+        return False
+    ground.source_next, ground.source_epoch = run.source_first, -1
+    ground.target_next, ground.recopied_from = run.target_first, int(run.source_first)
+    return True
+
 
 def _tail_start(ground: Ground) -> int:
-    """A partition without position is read from its beginning: an empty one costs nothing."""
-    return ground.log_start if ground.position is None else int(ground.target_next)
+    """A partition without position is read from its beginning: an empty one costs nothing. One that lost its
+    tail, from where the map's word for it ends: what an abort had hidden after that may show again."""
+    if ground.position is None:
+        return ground.log_start
+    return min(int(ground.target_next), ground.target_next if ground.kept_to is None else ground.kept_to)
 
 
 def _producers(ground: Ground, owner: Owner) -> set[int]:

@@ -22,7 +22,8 @@ from causeway.core.identity import Pair, TopicPartition
 from causeway.core.mirror_maker_records import OffsetSync
 from causeway.core.naming import is_internal
 from causeway.core.ports import LogEnd, Refused, Unreachable
-from causeway.core.position import Position
+from causeway.core.position import ForeignPosition, Position
+from causeway.core.standing import Kept, where_it_was_left
 from causeway.core.takeover import Extent, MirrorMakerPlaces
 from causeway.core.topics import is_wanted
 from causeway.flows.clusters import Clusters
@@ -42,7 +43,7 @@ class Candidate:
     source_stable: int
     """In front of it no transaction of the source is open."""
     target_stable: int
-    own: Literal["stands", "lost", "other topics", None]
+    own: Literal["stands", "other topics", None]
     """What the flow knows of it itself: a position, or that it had one."""
 
 
@@ -156,21 +157,57 @@ def _crosses(flow: Flow, topic: TopicMetadata) -> bool:
 
 async def _own(
     flow: Flow, clusters: Clusters, state: FlowState, pairs: Sequence[Pair]
-) -> Mapping[TopicPartition, Literal["stands", "lost", "other topics", None]]:
-    """A pair that was adopted and has no position is a takeover that was broken off: it is done again."""
+) -> Mapping[TopicPartition, Literal["stands", "other topics", None]]:
+    """A pair that was adopted and has no position is a takeover that was broken off: it is done again.
+
+    A run that came before the takeover has remembered the pair, and parked it: where it would have begun says
+    nothing. Only what it has copied is its own, and then its map knows of it. One that was killed in its
+    commit leaves it open: until the lanes are claimed, what it had committed before counts.
+    """
     targets = [pair.target for pair in pairs]
-    positions = await clusters.target.positions(flow.group, targets, stable=True) if targets else {}
-    found: dict[TopicPartition, Literal["stands", "lost", "other topics", None]] = {}
+    positions = await positions_of(flow, clusters, targets, stable=False)
+    maps = await clusters.target.map_of(flow.map_topic, targets) if targets else {}
+    found: dict[TopicPartition, Literal["stands", "other topics", None]] = {}
     for pair in pairs:
-        ids, position = (pair.source_topic_id, pair.target_topic_id), positions[pair.target]
+        ids, position = pair.ids, positions[pair.target]
         known = state.pairs.get(pair.target.topic)
         found[pair.target] = None
         if isinstance(position, Position):
-            is_it = (position.source_topic_id, position.target_topic_id) == ids
+            is_it = position.ids == ids
             found[pair.target] = "stands" if is_it else "other topics"
-        elif known is not None and known.ids == ids and known.adopted_at < 0:
-            found[pair.target] = "lost" if pair.target.partition < known.partitions else None
+        elif known is not None and known.ids == ids:
+            kept = Kept(
+                runs=maps[pair.target].runs,
+                place=maps[pair.target].place,
+                adopted_at=known.adopted_at_of(pair.target.partition),
+            )
+            found[pair.target] = "stands" if where_it_was_left(pair, kept) is not None else None
     return found
+
+
+async def positions_of(
+    flow: Flow, clusters: Clusters, targets: Sequence[TopicPartition], *, stable: bool
+) -> Mapping[TopicPartition, Position | ForeignPosition | None]:
+    return await clusters.target.positions(flow.group, targets, stable=stable) if targets else {}
+
+
+async def refuse_set_meanwhile(
+    flow: Flow, clusters: Clusters, to_set: Mapping[TopicPartition, Candidate]
+) -> None:
+    """Under the fence, all lanes claimed. Nobody's position is overwritten by what was looked at before.
+
+    :raises FlowHeld: one that had no position has one now.
+    """
+    positions = await positions_of(flow, clusters, list(to_set), stable=True)
+    for tp, candidate in to_set.items():
+        found, pair = positions[tp], candidate.pair
+        if isinstance(found, Position) and found.ids == pair.ids:
+            raise FlowHeld(
+                f"position of {tp}",
+                value=found.source_next,
+                rule="was set while MirrorMaker 2's mirror was compared: somebody else works on this flow",
+                remedy="run the same command again: what has a position is left as it is",
+            )
 
 
 async def _starts(cluster: WireLogReader, partitions: Sequence[TopicPartition]) -> Ends:

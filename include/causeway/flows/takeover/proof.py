@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from causeway.brokers.record_reader import RecordReader
 from causeway.core.identity import SourceOffset, TargetOffset
@@ -24,8 +25,8 @@ class Place:
 
     source_next: int
     told_by: str
-    last: OffsetSync
-    """The furthest source record, and where its copy lies."""
+    last: OffsetSync | None
+    """The furthest source record, and where its copy lies; None: it isn't known."""
     compared: int = 0
     repeated: int = 0
     lost: int = 0
@@ -48,6 +49,8 @@ class Proof:
                 f"a transaction is open on the target from offset {at.target_stable} on: if it is "
                 "MirrorMaker 2's, it ends with its time-out of a minute; then run this again"
             )
+        if (emptied := _of_nothing_left(at)) is not None:
+            return emptied
         anchor = choose_anchor(at.syncs, at.committed, at.extent) or self._by_records(at)
         place = self._of_nothing_shown(at) if anchor is None else self._walked(at, anchor)
         if place is not None and place.source_next > at.source_stable:
@@ -68,6 +71,7 @@ class Proof:
                     "and no offset sync from before it tells"
                 )
             anchor, done = found, self._walk(at, found)
+        self._refuse_what_retention_hides(at, anchor, done)
         last = OffsetSync(
             source=at.pair.source,
             source_offset=SourceOffset(done.last_source),
@@ -100,8 +104,8 @@ class Proof:
         Such a life has written all that it wrote behind its own last commit, and later ones have never come
         as far: so it isn't far away. A record that only looks the same is found out by the walk from there.
         """
-        if anchor.told_by != BY_SYNCS:
-            return None  # a record that is there once, or the beginning: the walk has seen all lives
+        if anchor.told_by != BY_SYNCS and at.extent.target_start == 0:
+            return None  # a record that was there once, or the beginning: the walk has seen all lives
         following = next(self._of_source(at, done.last_source + 1, at.extent.source_end), None)
         if following is None:
             return None
@@ -109,9 +113,31 @@ class Proof:
         earlier = self._of_target(at, start, anchor.target)
         return next((offset for offset, content in earlier if content == following[1]), None)
 
+    def _refuse_what_retention_hides(self, at: Candidate, anchor: Anchor, done: Walked) -> None:
+        """Retention may have taken the copy of the next record, and left what that life had copied after it.
+
+        Then the target's first record is one of those: a life copies without a gap.
+        """
+        start = at.extent.target_start
+        if start == 0 or start < anchor.target - _REWALKED_OFFSETS:
+            return
+        first = next(self._of_target(at, start, anchor.target), None)
+        if first is None:
+            return
+        following = self._of_source(at, done.last_source + 1, at.extent.source_end)
+        for offset, content in islice(following, min(start, _REWALKED_OFFSETS)):
+            if content == first[1]:
+                raise Unproved(
+                    f"what follows source {done.last_source} may have been copied before: the target's first "
+                    f"record, at offset {first[0]}, may be source offset {offset}"
+                )
+
     def _of_nothing_shown(self, at: Candidate) -> Place | None:
-        """The target holds no record that could be compared."""
-        if at.committed is None and at.extent.target_end == 0:
+        """The target holds no record that could be compared: of a log that is whole, none was ever there.
+
+        Exactly-once MirrorMaker leaves the markers of what was aborted.
+        """
+        if at.committed is None and at.extent.target_start == 0:
             return None
         newest = at.syncs[-1] if at.syncs else None
         is_last = newest is not None and newest.target_offset + 1 == at.extent.target_end
@@ -171,3 +197,12 @@ class Proof:
     def _of_target(self, at: Candidate, start: int, end: int | None = None) -> Iterator[ShownRecord]:
         self._target.open(at.pair.target, start, at.extent.target_end if end is None else end)
         return self._target.shown()
+
+
+def _of_nothing_left(at: Candidate) -> Place | None:
+    """The source holds no record any more, and all that it ever held was committed."""
+    extent, end = at.extent, at.extent.source_end
+    if extent.source_start < end or at.committed is None or at.committed + 1 < end:
+        return None
+    known = [s for s in at.syncs if s.source_offset <= at.committed and s.target_offset < extent.target_end]
+    return Place(source_next=end, told_by="its last commit", last=known[-1] if known else None)

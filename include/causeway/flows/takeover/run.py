@@ -1,14 +1,14 @@
 """Take a flow over from MirrorMaker 2: find where each mirror stands, then set the positions behind a fence.
 
     is it stopped -> what it left behind -> compare -> has nothing moved -> fence, claim
-    -> keep its offset syncs, remember the pairs, commit the positions
+    -> keep its offset syncs, remember the pairs, enter the positions, commit them
 
 What can't be proved is left without a position, with the way out; the others go on. Said again, it does what
 is still to be done: a partition that has a position of ours is left as it is.
 
 Invariants
     A. Nothing is written before everything has been compared, and a position only if its target still ends
-       where it did.
+       where it did, and nobody has set one meanwhile.
     B. MirrorMaker 2 was seen stopped before and behind the comparison. If it is started later, its records
        are foreign data, and their partitions park.
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.brokers.record_reader import RecordReader
@@ -27,8 +28,8 @@ from causeway.core.flow import Flow
 from causeway.core.flow_state import FlowState
 from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited, inherited_record, inherited_topic_of, points_of
-from causeway.core.ports import LogEnd
-from causeway.core.remedies import adopt_remedy, reconcile_remedy, restart_remedy
+from causeway.core.ports import LogEnd, Refused, Unreachable
+from causeway.core.remedies import adopt_remedy, restart_remedy
 from causeway.core.rights import takeover_rights
 from causeway.core.takeover import MirrorMakerPlaces, Unproved
 from causeway.flows.adopt import remember_pair
@@ -44,8 +45,9 @@ from causeway.flows.by_hand import (
 from causeway.flows.clusters import Clusters
 from causeway.flows.internal_topics import create_missing_topics, inherited_topic
 from causeway.flows.lacking import refuse_without
-from causeway.flows.planning import resolve_start
-from causeway.flows.takeover.ground import Candidate, Ground, refuse_growth, survey
+from causeway.flows.own_fence import OwnFence
+from causeway.flows.round_facts import resolve_start
+from causeway.flows.takeover.ground import Candidate, Ground, refuse_growth, refuse_set_meanwhile, survey
 from causeway.flows.takeover.proof import Place, Proof
 
 Say = Callable[[str], None]
@@ -148,7 +150,7 @@ class _Work:
             else PartitionTaken(
                 candidate=each.candidate,
                 outcome=Taken.BEGINS,
-                source_next=starts.get(each.candidate.pair.source, each.candidate.extent.source_start),
+                source_next=starts[each.candidate.pair.source],
             )
             for each in found
         ]
@@ -157,8 +159,6 @@ class _Work:
         name, source = self.flow.name, candidate.pair.source
         if candidate.own == "stands":
             return PartitionTaken(candidate=candidate, outcome=Taken.STANDS)
-        if candidate.own == "lost":
-            return _refused(candidate, f"{name} had begun with it itself; {reconcile_remedy(name, source)}")
         if candidate.own == "other topics":
             why = f"{name} has mirrored a topic of that name that is gone"
             return _refused(candidate, f"{why}; {restart_remedy(name, source.topic)}")
@@ -176,10 +176,16 @@ class _Work:
 
     def _starts(self, fresh: Sequence[PartitionTaken]) -> Mapping[TopicPartition, int]:
         ends = {each.candidate.pair.source: LogEnd(each.candidate.source_stable, -1) for each in fresh}
+        log_starts = {each.candidate.pair.source: each.candidate.extent.source_start for each in fresh}
         found = self.clusters.network.run(
-            lambda: resolve_start(self.flow, self.clusters.source, list(ends), dict(ends))
+            lambda: resolve_start(self.flow, self.clusters.source, list(ends), ends, log_starts)
         )
-        return {tp: int(start.offset) for tp, start in found.items()}
+        starts: dict[TopicPartition, int] = {}
+        for tp, start in found.items():
+            if isinstance(start, Refused):
+                raise Unreachable(f"where {tp} begins: {start}")
+            starts[tp] = int(start.offset)
+        return starts
 
     def watch(self, ground: Ground) -> None:
         """MirrorMaker 2 on a quiet source writes little: give it a moment to show itself."""
@@ -196,10 +202,13 @@ class _Work:
         network.run(lambda: self._refuse_circles(beginnings.values()))
         if dry_run or not topics:
             return -1
-        with fenced(self.flow, self.clusters, self.target, reason) as generation:
+        to_set = {e.candidate.pair.target: e.candidate for members in topics.values() for e in members}
+        with fenced(self.flow, self.clusters, self.target, reason) as own:
+            network.run(lambda: own.prove(self.clusters.target))
+            network.run(lambda: refuse_set_meanwhile(self.flow, self.clusters, to_set))
             self._keep(topics)
-            network.run(lambda: self._commit_all(beginnings, found, reason, generation))
-        return generation
+            network.run(lambda: self._commit_all(beginnings, found, reason, own))
+        return own.generation
 
     async def _refuse_circles(self, topics: Iterable[Sequence[Beginning]]) -> None:
         for members in topics:
@@ -223,28 +232,43 @@ class _Work:
         topics: Mapping[str, Sequence[Beginning]],
         found: Sequence[PartitionTaken],
         reason: Reason,
-        generation: Generation,
+        own: OwnFence,
     ) -> None:
-        """Broken off in front of its positions, a topic is parked by a run; said again, it is done."""
+        """The ledger comes first: who is killed between the two leaves no position that nobody entered. An
+        entry without its position was proved all the same: a run goes on there, and so does the same command.
+        """
         flow, clusters = self.flow, self.clusters
         mirrors = [each.candidate.pair.target for each in found]
         for topic, members in topics.items():
             count = 1 + max(mirror.partition for mirror in mirrors if mirror.topic == topic)
-            pair = members[0].pair
-            await remember_pair(flow, clusters, self.state, pair, generation, partitions=count)
-            ends = await commit_beginnings(flow, clusters, members, generation)
-            await enter_beginnings(flow, clusters, "import-mm2", members, ends, reason, generation)
+            remember = partial(self._remember, members, count, reason, own.generation)
+            await commit_beginnings(flow, clusters, members, own, remember)
+
+    async def _remember(
+        self, members: Sequence[Beginning], count: int, reason: Reason, generation: Generation
+    ) -> None:
+        flow, clusters, pairs = self.flow, self.clusters, [each.pair for each in members]
+        await remember_pair(flow, clusters, self.state, pairs, generation, partitions=count)
+        ends = {each.pair.source: TargetOffset(each.target_end) for each in members}
+        await enter_beginnings(flow, clusters, "import-mm2", members, ends, reason, generation)
 
 
 def _by_proved_topic(found: Sequence[PartitionTaken]) -> dict[str, list[PartitionTaken]]:
-    """What is to be set. Topics of which nothing is proved stay as if nobody had looked."""
-    proved = {each.candidate.pair.target.topic for each in found if each.outcome is Taken.ADOPTED}
+    """What is to be set. Topics of which nothing is proved stay as if nobody had looked; not those with a
+    log that isn't empty, where no run begins by itself."""
+    proved = {each.candidate.pair.target.topic for each in found if _is_to_be_set(each)}
     topics: dict[str, list[PartitionTaken]] = {}
     for each in found:
         topic = each.candidate.pair.target.topic
         if each.outcome in (Taken.ADOPTED, Taken.BEGINS) and topic in proved:
             topics.setdefault(topic, []).append(each)
     return topics
+
+
+def _is_to_be_set(taken: PartitionTaken) -> bool:
+    if taken.outcome is Taken.BEGINS:
+        return taken.candidate.extent.target_end > 0
+    return taken.outcome is Taken.ADOPTED
 
 
 def _beginning(taken: PartitionTaken) -> Beginning:
@@ -261,7 +285,7 @@ def _inherited(taken: PartitionTaken, place: Place) -> Inherited:
         target_topic_id=candidate.pair.target_topic_id,
         source_next=SourceOffset(taken.source_next),
         target_next=TargetOffset(candidate.extent.target_end),
-        points=points_of(candidate.syncs, place.last),
+        points=() if place.last is None else points_of(candidate.syncs, place.last),
     )
 
 

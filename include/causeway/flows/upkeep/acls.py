@@ -2,24 +2,27 @@
 
 The ledger (`core/acl_ledger.py`) comes first for what is created and last for what is removed, so that a
 death in between leaves no rule that Causeway made and doesn't know; nor does another sync beside this one.
-It grows by nothing that is refused for want of the right, however often that is tried.
+It grows by nothing that is refused for want of the right, however often that is tried. Each request goes
+out on a proof that the flow is open (`still_open.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
-from causeway.brokers.acls import AclChanges, right_to_change_acls, topic_acls
-from causeway.core.acl_ledger import Ledger
+from causeway.brokers.acls import AclChanges, Ask, right_to_change_acls, topic_acls
+from causeway.brokers.wire import Wire
+from causeway.core.acl_ledger import Ledger, acl_gone_record, acl_record
 from causeway.core.acls import Acl, AclPlan, plan_acls
-from causeway.core.errors import BadInput, CausewayError, NotAuthorized
+from causeway.core.counting import counted
+from causeway.core.errors import BadInput, CausewayError, ClusterTrouble, FlowFenced, NotAuthorized
 from causeway.core.flow import Flow
-from causeway.core.flow_state import FlowState, acl_gone_record, acl_record
+from causeway.core.flow_state import FlowState
 from causeway.core.naming import FLOWS_TOPIC
 from causeway.flows.clusters import Clusters, state_on
-from causeway.flows.ownership import refuse_fenced
-from causeway.flows.upkeep.mirrors import Mirrors
+from causeway.flows.upkeep.mirrors import Mirrors, see_mirrors
+from causeway.flows.upkeep.still_open import StillOpen
 
 SWITCHED_OFF = "sync.topic.acls.enabled is false"
 
@@ -43,9 +46,10 @@ def look_at_acls(flow: Flow, mirrors: Mirrors, clusters: Clusters) -> AclView:
         return AclView(plan=None, note=SWITCHED_OFF)
     source, target = clusters.source.wire, clusters.target.wire
     try:
+        came_back = clusters.network.run(lambda: _made_by_the_other_way(flow, clusters))
         here = clusters.network.run(lambda: topic_acls(source))
         there = clusters.network.run(lambda: topic_acls(target))
-        came_back = clusters.network.run(lambda: _made_by_the_other_way(flow, clusters))
+        came_back |= clusters.network.run(lambda: _made_by_the_other_way(flow, clusters))
     except NotAuthorized as error:
         return AclView(plan=None, error=error)
     if here is None or there is None:
@@ -61,39 +65,118 @@ def look_at_acls(flow: Flow, mirrors: Mirrors, clusters: Clusters) -> AclView:
         read_by=source.endpoint.principal,
         held_back=mirrors.held_back,
     )
-    return AclView(plan=plan)
+    if here or not (plan.to_remove or plan.to_forget):
+        return AclView(plan=plan)
+    stays = (*plan.to_remove, *plan.to_forget)
+    return AclView(
+        plan=replace(plan, to_remove=(), to_forget=()), error=_shows_nothing(flow, source, len(stays))
+    )
+
+
+def _shows_nothing(flow: Flow, source: Wire, stay: int) -> CausewayError:
+    """An authorizer that lost its rules, or shows them to nobody, answers as one that has none."""
+    return ClusterTrouble(
+        f"ACLs of {source.endpoint}",
+        rule="it shows no rule about any topic, and that is no reason to take away "
+        f"{counted(stay, 'rule')} that {flow.name} has added on {flow.target}",
+        remedy="look at its authorizer; if it has none left, remove them from the target by kafka-acls.sh",
+    )
 
 
 async def _made_by_the_other_way(flow: Flow, clusters: Clusters) -> Set[Acl]:
     """On the source, by the flow in the other direction: from rules of the target, whose copies they are.
-    Led back they would outlive what they were copied from."""
+    Led back they would outlive what they were copied from.
+
+    Asked before and after the source's rules: a rule is there for as long as its entry, and no longer."""
     if not flow.opposite:
         return frozenset()
     return (await state_on(clusters.at_source, flow.opposite)).acls.keys()
 
 
-def apply_acls(flow: Flow, clusters: Clusters, plan: AclPlan, ledger: Ledger) -> dict[Acl, CausewayError]:
-    """The rules that the target refused to add or to remove. `ledger`: as the plan was made with it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclsDone:
+    created: tuple[Acl, ...] = ()
+    removed: tuple[Acl, ...] = ()
+    refused: tuple[CausewayError, ...] = ()
+    """Why the target didn't add or remove the others."""
+    unseen: CausewayError | None = None
 
-    :raises FlowFenced: while this was on its way; nothing was added or removed.
+
+def sync_acls(flow: Flow, clusters: Clusters, still_open: StillOpen) -> AclsDone:
+    """By what is seen now: the source may have changed its mind since anybody looked.
+
+    :raises FlowFenced: nothing more is added or removed, and what may have slipped through is named.
     """
-    changes = (*plan.to_create, *plan.to_remove)
-    if not (changes or plan.to_forget):
-        return {}
-    lacking = clusters.network.run(lambda: right_to_change_acls(clusters.target.wire))
-    if lacking is not None:
-        return dict.fromkeys(changes, lacking)
-    target, book = AclChanges(clusters.target.wire.endpoint), _Book(flow, clusters)
-    entries = book.enter(plan.to_create)
-    book.refuse_fenced(entries)
-    not_made = target.create(plan.to_create)
-    never_came = {acl: entries[acl] for acl, error in not_made.items() if _is_final(error)}
-    standing = book.ledger()
-    book.enter(acl for acl in plan.to_create if acl not in never_came and acl not in standing)
-    not_removed = target.remove((*plan.to_remove, *plan.to_forget))
-    gone = [acl for acl in (*plan.to_remove, *plan.to_forget) if acl not in not_removed]
-    book.take_out({acl: ledger[acl] for acl in gone} | never_came)
-    return not_made | not_removed
+    looked_at = still_open.now()
+    mirrors = see_mirrors(flow, clusters)
+    view = look_at_acls(flow, mirrors, clusters)
+    if view.plan is None:
+        return AclsDone(unseen=view.error)
+    work = _Work(flow, clusters, view.plan, mirrors.state.acls, still_open, looked_at)
+    refused = work.apply()
+    return AclsDone(
+        created=tuple(acl for acl in view.plan.to_create if acl not in refused),
+        removed=tuple(acl for acl in view.plan.to_remove if acl not in refused),
+        refused=tuple(refused.values()),
+        unseen=view.error,
+    )
+
+
+class _Work:
+    def __init__(
+        self,
+        flow: Flow,
+        clusters: Clusters,
+        plan: AclPlan,
+        ledger: Ledger,
+        still_open: StillOpen,
+        looked_at: float,
+    ) -> None:
+        self._clusters, self._plan, self._ledger = clusters, plan, ledger
+        self._still_open, self._looked_at = still_open, looked_at
+        self._book = _Book(flow, clusters)
+        self._target = AclChanges(clusters.target.wire.endpoint, self._guarded)
+        self._asked = set[Acl]()
+
+    def apply(self) -> dict[Acl, CausewayError]:
+        """The rules that the target refused to add or to remove."""
+        plan, book = self._plan, self._book
+        changes = (*plan.to_create, *plan.to_remove)
+        if not (changes or plan.to_forget):
+            return {}
+        lacking = self._clusters.network.run(lambda: right_to_change_acls(self._clusters.target.wire))
+        if lacking is not None:
+            return dict.fromkeys(changes, lacking)
+        entries = book.enter(plan.to_create)
+        not_made = self._create(entries)
+        never_came = {acl: entries[acl] for acl, error in not_made.items() if _is_final(error)}
+        standing = book.ledger()
+        book.enter(acl for acl in plan.to_create if acl not in never_came and acl not in standing)
+        gone, not_removed = self._remove(not_made)
+        book.take_out({acl: self._ledger[acl] for acl in gone} | never_came)
+        return not_made | not_removed
+
+    def _create(self, entries: Mapping[Acl, int]) -> dict[Acl, CausewayError]:
+        try:
+            return self._target.create(self._plan.to_create)
+        except FlowFenced:
+            self._book.take_out({acl: at for acl, at in entries.items() if acl not in self._asked})
+            raise
+
+    def _remove(self, not_made: Mapping[Acl, CausewayError]) -> tuple[list[Acl], dict[Acl, CausewayError]]:
+        """What is gone, and what is not. No denial goes while one that may come in its place is refused."""
+        wanted = (*self._plan.to_remove, *self._plan.to_forget)
+        refusal = next((error for acl, error in not_made.items() if acl.permission == "Deny"), None)
+        stays = {acl: refusal for acl in wanted if refusal is not None and acl.permission == "Deny"}
+        not_removed = stays | self._target.remove(acl for acl in wanted if acl not in stays)
+        return [acl for acl in wanted if acl not in not_removed], not_removed
+
+    def _guarded(self, rules: Sequence[Acl], ask: Ask) -> dict[Acl, CausewayError]:
+        def act() -> dict[Acl, CausewayError]:
+            self._asked |= set(rules)
+            return ask()
+
+        return self._still_open.change([str(acl) for acl in rules], self._looked_at, act)
 
 
 def _is_final(error: CausewayError) -> bool:
@@ -109,13 +192,6 @@ class _Book:
 
     def ledger(self) -> Ledger:
         return self._state().acls
-
-    def refuse_fenced(self, entries: Mapping[Acl, int]) -> None:
-        """Behind what was just entered: a fence in front of it is seen, whichever node answers."""
-        state = self._state()
-        if state.fence is not None:
-            self.take_out(entries)
-        refuse_fenced(self._flow.name, state)
 
     def enter(self, acls: Iterable[Acl]) -> dict[Acl, int]:
         """Also what is there already: whoever takes that entry out doesn't know of this creation."""

@@ -64,6 +64,8 @@ def _held_back(landscape: Landscape, state: FlowState, mirrors: Mapping[str, str
             found[source] = "the flow hasn't begun with this topic"
         elif known.source_topic != source:
             found[source] = f"it is the mirror of {known.source_topic}"
+        elif (fence := landscape.fence_over(mirror)) is not None:
+            found[source] = f"it is fenced {fence}"
         elif _is_another(landscape.target.get(mirror), known.target_topic_id):
             found[source] = "it was made anew since the flow began with it"
         elif _is_another(landscape.source.get(source), known.source_topic_id):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from causeway.brokers.admin import ClusterAdmin
 from causeway.core.errors import BadInput, CausewayError
 from causeway.core.flow import Flow
 from causeway.core.setting_drift import SettingDrift, diff_settings, held_back
 from causeway.core.topics import TopicSetting
-from causeway.flows.upkeep.mirrors import Mirrors
+from causeway.flows.clusters import Clusters, admins
+from causeway.flows.upkeep.mirrors import Mirrors, see_mirrors
+from causeway.flows.upkeep.still_open import StillOpen
 
 SWITCHED_OFF = "sync.topic.configs.enabled is false"
 _TOPICS_IN_A_REQUEST = 200
+Wanted = Mapping[str, Mapping[str, str | None]]
+"""By mirror."""
+Refused = Mapping[str, CausewayError]
+"""Likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +54,49 @@ def look_at_settings(
     return SettingsView(drifts=tuple(drifts), unseen=tuple(unseen))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsDone:
+    made: tuple[SettingDrift, ...]
+    refused: tuple[CausewayError, ...]
+
+
+def sync_settings(
+    flow: Flow, clusters: Clusters, drifts: Iterable[SettingDrift], still_open: StillOpen
+) -> SettingsDone:
+    """The changes that are to be made to the mirrors of `drifts`, by what is seen of them now.
+
+    Each portion is looked at again right before its change: the source may have changed its mind since, and
+    a topic may have been made anew.
+    """
+    made: list[SettingDrift] = []
+    refused: list[CausewayError] = []
+    source, target = admins(clusters.source.wire.endpoint, clusters.target.wire.endpoint)
+    for portion in _portions(sorted({drift.topic for drift in drifts})):
+        looked_at, mirrors = still_open.now(), see_mirrors(flow, clusters)
+        there = {topic: mirrors.there[topic] for topic in portion if topic in mirrors.there}
+        view = look_at_settings(flow, replace(mirrors, there=there), source, target)
+
+        def alter(wanted: Wanted, at: float = looked_at) -> Refused:
+            return still_open.change(_in_words(wanted), at, lambda: target.alter_settings(wanted))
+
+        not_made = apply_settings(view.changes, alter)
+        made += [each for each in view.changes if each not in not_made]
+        refused += [*view.unseen, *not_made.values()]
+    return SettingsDone(made=tuple(made), refused=tuple(refused))
+
+
+def rehearse_settings(changes: Iterable[SettingDrift], target: ClusterAdmin) -> SettingsDone:
+    """Lets the broker judge them, and changes nothing."""
+    wanted = tuple(changes)
+    refused = apply_settings(wanted, lambda each: target.alter_settings(each, validate_only=True))
+    made = tuple(each for each in wanted if each not in refused)
+    return SettingsDone(made=made, refused=tuple(refused.values()))
+
+
 def apply_settings(
-    changes: Iterable[SettingDrift], target: ClusterAdmin, *, dry_run: bool
+    changes: Iterable[SettingDrift], alter: Callable[[Wanted], Refused]
 ) -> dict[SettingDrift, CausewayError]:
-    """What the broker refused, with its reasons; a dry run lets it judge, and changes nothing.
+    """What the broker refused, with its reasons.
 
     Of one topic the broker takes all or nothing. So of a topic that it refuses each setting is asked for by
     itself: one value that can't be had there holds no other one back.
@@ -62,20 +107,23 @@ def apply_settings(
     refused: dict[SettingDrift, CausewayError] = {}
     for portion in _portions(sorted(by_mirror)):
         wanted = {mirror: _values(by_mirror[mirror]) for mirror in portion}
-        for mirror, error in target.alter_settings(wanted, validate_only=dry_run).items():
-            refused |= _one_by_one(by_mirror[mirror], error, target, dry_run=dry_run)
+        for mirror, error in alter(wanted).items():
+            refused |= _one_by_one(by_mirror[mirror], error, alter)
     return refused
 
 
 def _one_by_one(
-    changes: list[SettingDrift], error: CausewayError, target: ClusterAdmin, *, dry_run: bool
+    changes: list[SettingDrift], error: CausewayError, alter: Callable[[Wanted], Refused]
 ) -> dict[SettingDrift, CausewayError]:
     """Of one mirror, which refused them together; a missing right would be missing again."""
     if len(changes) == 1 or not isinstance(error, BadInput):
         return dict.fromkeys(changes, error)
-    asked = {each: {each.mirror: _values([each])} for each in changes}
-    answers = {each: target.alter_settings(wish, validate_only=dry_run) for each, wish in asked.items()}
+    answers = {each: alter({each.mirror: _values([each])}) for each in changes}
     return {each: answer[each.mirror] for each, answer in answers.items() if answer}
+
+
+def _in_words(wanted: Wanted) -> list[str]:
+    return [f"{' and '.join(settings)} of {mirror}" for mirror, settings in wanted.items()]
 
 
 def _values(changes: Iterable[SettingDrift]) -> dict[str, str | None]:

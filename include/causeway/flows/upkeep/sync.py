@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from causeway.brokers.admin import ClusterAdmin
 from causeway.core.acls import Acl
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import CausewayError, ClusterUnreachable
@@ -17,10 +18,17 @@ from causeway.core.flow import Flow
 from causeway.core.ports import Doubt, Unreachable
 from causeway.core.setting_drift import SettingDrift
 from causeway.flows.clusters import Clusters, admins, open_clusters
+from causeway.flows.log_health import refuse_unsound
 from causeway.flows.ownership import refuse_fenced
-from causeway.flows.upkeep.acls import AclView, apply_acls, look_at_acls
+from causeway.flows.upkeep.acls import AclsDone, AclView, look_at_acls, sync_acls
 from causeway.flows.upkeep.mirrors import Mirrors, see_mirrors
-from causeway.flows.upkeep.settings import SettingsView, apply_settings, look_at_settings
+from causeway.flows.upkeep.settings import (
+    SettingsView,
+    look_at_settings,
+    rehearse_settings,
+    sync_settings,
+)
+from causeway.flows.upkeep.still_open import StillOpen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,21 +70,35 @@ def sync_flow(flow: Flow, source: ClusterEndpoint, target: ClusterEndpoint, *, d
     """
     with _opened(flow, source, target) as clusters:
         drift = _drift(flow, clusters)
-        refuse_fenced(flow.name, clusters.network.run(lambda: clusters.flow_state(flow)))
-        _, target_admin = admins(source, target)
-        not_set = apply_settings(drift.settings.changes, target_admin, dry_run=dry_run)
-        plan = drift.acls.plan
-        not_done: dict[Acl, CausewayError] = {}
-        if plan is not None and not dry_run:
-            not_done = apply_acls(flow, clusters, plan, drift.mirrors.state.acls)
+        state = clusters.network.run(lambda: clusters.flow_state(flow))
+        clusters.network.run(lambda: refuse_unsound(flow, clusters.target, state))
+        refuse_fenced(flow.name, state)
+        if dry_run:
+            return _rehearsed(drift, ClusterAdmin(target))
+        still_open = StillOpen(flow, clusters)
+        settings = sync_settings(flow, clusters, drift.settings.changes, still_open)
+        acls = sync_acls(flow, clusters, still_open) if drift.acls.plan is not None else AclsDone()
+        unseen = (acls.unseen,) if acls.unseen is not None and drift.acls.error is None else ()
         return Synced(
             drift=drift,
-            settings=tuple(each for each in drift.settings.changes if each not in not_set),
-            created=tuple(acl for acl in plan.to_create if acl not in not_done) if plan else (),
-            removed=tuple(acl for acl in plan.to_remove if acl not in not_done) if plan else (),
-            refused=tuple(dict.fromkeys((*not_set.values(), *not_done.values()))),
-            is_dry_run=dry_run,
+            settings=settings.made,
+            created=acls.created,
+            removed=acls.removed,
+            refused=tuple(dict.fromkeys((*settings.refused, *unseen, *acls.refused))),
+            is_dry_run=False,
         )
+
+
+def _rehearsed(drift: Drift, target: ClusterAdmin) -> Synced:
+    settings, plan = rehearse_settings(drift.settings.changes, target), drift.acls.plan
+    return Synced(
+        drift=drift,
+        settings=settings.made,
+        created=plan.to_create if plan else (),
+        removed=plan.to_remove if plan else (),
+        refused=tuple(dict.fromkeys(settings.refused)),
+        is_dry_run=True,
+    )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
     python -I -S tied_exec.py <pid of the starter> <command> [argument ...]
 
 Run as a script, never imported: the request to the kernel has to be made in the new process, and making it
-between fork and exec of a threaded Python is not safe. Linux only, as the lab is.
+between fork and exec of a threaded Python is not safe. Linux only.
 """
 
 from __future__ import annotations

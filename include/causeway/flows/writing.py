@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from causeway.brokers.log_reader import READ_UNCOMMITTED
 from causeway.brokers.target_log import WireTarget
 from causeway.core.codecs import Codec
+from causeway.core.errors import FlowHeld
 from causeway.core.flow import Flow
 from causeway.core.identity import TopicPartition
 from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.ports import Appended, Doubt, Owner, Unreachable
+from causeway.core.ports import Appended, Beaten, Doubt, Owner, Unreachable
 from causeway.core.quarantine import in_batches
 from causeway.core.records import Record, encode_batch
 from causeway.core.rights import Operation
+from causeway.flows.own_fence import OwnFence
 
 _TRIES, _PAUSE_SECONDS = 1_000, 0.02
 
@@ -23,18 +26,37 @@ _TRIES, _PAUSE_SECONDS = 1_000, 0.02
 class PortionWriter:
     target: WireTarget
     owner: Owner
+    own: OwnFence
 
     @classmethod
-    async def claimed(cls, flow: Flow, target: WireTarget) -> PortionWriter:
-        """With the flow's id for what isn't a lane's: it disturbs none, and the fence claims it too."""
+    async def claimed(cls, flow: Flow, target: WireTarget, own: OwnFence) -> PortionWriter:
+        """With the flow's id for what isn't a lane's: it disturbs none, and who fences or lifts claims it.
+
+        :raises FlowHeld: the fence under which this is written doesn't stand any more.
+        """
         timeout_ms = flow.limits.transaction_timeout_ms
-        return cls(target, await target.claim(flow.maintenance_id, timeout_ms=timeout_ms))
+        owner = await target.claim(flow.maintenance_id, timeout_ms=timeout_ms)
+        await own.prove(target)
+        return cls(target, owner, own)
 
     async def write(self, tp: TopicPartition, records: Sequence[Record]) -> None:
-        """One transaction."""
+        """One transaction.
+
+        :raises FlowHeld: as `claimed`; what was appended is aborted.
+        """
+        await self.append(tp, records)
+        try:
+            await self.own.check(self.target)
+        except FlowHeld:
+            with suppress(Doubt, Beaten):  # nobody should have to wait for its time-out
+                await self.owner.end(commit=False)
+            raise
+        await self.owner.end(commit=True)
+
+    async def append(self, tp: TopicPartition, records: Sequence[Record]) -> None:
+        """Into the open transaction."""
         for batch in in_batches(records):
             await self._append(tp, batch)
-        await self.owner.end(commit=True)
 
     async def _append(self, tp: TopicPartition, records: Sequence[Record]) -> None:
         producer = self.owner.producer
