@@ -159,6 +159,13 @@ CASES: dict[str, tuple[Journal, FlowState, dict[str, Any], Stage, str]] = {
         Stage.ROLLING_BACK,
         "causeway failover sf_to_nyc --rollback f1",
     ),
+    "a rollback broke off and the mirror went on": (
+        journal(replace(FAILOVER, status=Status.ROLLING_BACK)),
+        state(generation=9, ended=False),
+        {},
+        Stage.MIRRORING,
+        "causeway drill sf_to_nyc",
+    ),
     "a homecoming's rollback broke off": (
         journal(FAILOVER, FAILBACK),
         state(SHUT),

@@ -14,6 +14,7 @@ from causeway.core.errors import CausewayError
 from causeway.core.failback.plan import FailbackRun, Step
 from causeway.core.failover.drill import at_work
 from causeway.core.failover.episode_stage import Next, Seen, Stage
+from causeway.core.failover.episodes import is_left_behind
 from causeway.core.failover.journal import FailoverRun, Status
 from causeway.core.failover.wish import Mode
 from causeway.core.fences import Fence
@@ -44,6 +45,8 @@ def what_next(seen: Seen) -> Next:
 
 def _is_history(seen: Seen, away: FailoverRun) -> bool:
     """Somebody has opened the flow since, and it has mirrored on."""
+    if is_left_behind(away, seen.state, seen.journal):
+        return True
     return away.status is Status.DONE and away.is_overtaken(seen.state) and seen.state.resting is None
 
 
