@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # own, find a release newer than the lock and refuse it for its missing hash: a lock that breaks whenever somebody publishes.
 AS_LOCKED := --no-deps --require-hashes
 
-.PHONY: help setup check test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
+.PHONY: help setup check docs test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ check: setup ## format, lint, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: setup ## the pages of docs/ that are made from the code, written again
+	@$(BIN)/python -m tests.golden.pages
 
 WORKERS ?= 2
 test: setup ## format, lint, types and layers, then every test

@@ -54,6 +54,32 @@ _USUAL_MILLISECONDS = {
     "socket.connection.setup.timeout.ms": 30_000,
     "socket.timeout.ms": 30_000,
 }
+MEANINGS: Mapping[str, str] = {
+    "bootstrap.servers": "Brokers to ask first, as host and port. Several have commas between them.",
+    "client.id": "The name under which brokers see Causeway.",
+    "connections.max.idle.ms": "A client closes a connection that was idle for this time.",
+    "enable.ssl.certificate.verification": "Whether the client checks the broker's certificate.",
+    "metadata.max.age.ms": "A client asks again which brokers and topics there are after this time.",
+    "reconnect.backoff.max.ms": "The longest pause between two tries to connect.",
+    "reconnect.backoff.ms": "The first pause between two tries to connect.",
+    "sasl.mechanism": "How the user logs in.",
+    "sasl.mechanisms": "The same as `sasl.mechanism`; only one of the two may be there.",
+    "sasl.password": "The password. Messages never show it.",
+    "sasl.username": "The user.",
+    "security.protocol": "Whether TLS protects the connection, and whether the user logs in.",
+    "socket.connection.setup.timeout.ms": "How long a client tries to open one connection.",
+    "socket.timeout.ms": "How long a client waits for one answer.",
+    "ssl.ca.location": "A PEM file of the certificates that sign the brokers' ones.",
+    "ssl.ca.pem": "The same as text.",
+    "ssl.certificate.location": "A PEM file of the client's own certificate.",
+    "ssl.certificate.pem": "The same as text.",
+    "ssl.crl.location": "A PEM file of revoked certificates.",
+    "ssl.endpoint.identification.algorithm": "Whether the client checks the broker's host name.",
+    "ssl.key.location": "A PEM file of the client's private key.",
+    "ssl.key.password": "The password of an encrypted private key.",
+    "ssl.key.pem": "The same as `ssl.key.location`, as text.",
+}
+"""What each key of a connection means: docs/configuration.md is made from that."""
 PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _NOT_LIBRDKAFKAS = {
     "sasl.jaas.config": "write sasl.username and sasl.password",

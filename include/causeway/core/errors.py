@@ -83,6 +83,8 @@ def _words_cut(text: str) -> str:
 
 
 class BadInput(CausewayError):
+    """An option, a name or a value is wrong, or something must be done first."""
+
     exit_code = 2
 
 
@@ -91,22 +93,26 @@ class ConfigError(BadInput):
 
 
 class UnknownName(BadInput):
-    """A flow, topic or group that isn't there; the remedy names the nearest one."""
+    """There is no such flow, topic or group; the remedy names the nearest one."""
 
 
 class UnfitTarget(BadInput):
-    """Fewer partitions, foreign data, an illegal name: nothing of the flow may be written there."""
+    """The target has too few partitions, foreign data or an illegal name: Causeway writes nothing there."""
 
 
 class StalePlan(BadInput):
-    """The state has changed under a plan: nothing of it is done."""
+    """The state has changed since the plan was shown: nothing of the plan is done."""
 
 
 class ClusterTrouble(CausewayError):
+    """A cluster can't be used as asked."""
+
     exit_code = 3
 
 
 class ClusterUnreachable(ClusterTrouble):
+    """A cluster, or a broker that is needed, doesn't answer. Run the same command again."""
+
     retriable = True
 
 
@@ -119,19 +125,22 @@ class NotAuthorized(ClusterTrouble):
 
 
 class IncompatibleBroker(ClusterTrouble):
-    """Too old, or with a feature switched off that the protocol needs."""
+    """The brokers are too old, or a feature that the protocol needs is switched off."""
 
 
 class NotTheOwner(CausewayError):
+    """Another run has the flow, or a fence stops it."""
+
     exit_code = 4
 
 
 class FlowHeld(NotTheOwner):
-    """Another run holds the flow and shows signs of life."""
+    """Another run, the reverse flow, another command or MirrorMaker 2 is at work; or this command's fence was
+    lifted."""
 
 
 class FlowFenced(NotTheOwner):
-    """The flow was fenced; only a lift record opens it again."""
+    """A fence stops the flow until an operator lifts it."""
 
 
 class Superseded(NotTheOwner):
@@ -139,8 +148,8 @@ class Superseded(NotTheOwner):
 
 
 class ProtocolFault(CausewayError):
-    """An answer that contradicts the protocol: nothing is guessed, the run stops."""
+    """An answer contradicts the protocol: Causeway guesses nothing and stops."""
 
 
 class NewerFormat(ProtocolFault):
-    """A record of ours in a format that a newer Causeway has begun to write: this one would misread it."""
+    """A newer Causeway wrote a record that this version would misread: use that version."""

@@ -30,52 +30,10 @@ from causeway.entrypoints.map_verbs import add_map_verbs
 from causeway.entrypoints.next_verb import add_next
 from causeway.entrypoints.recover_verb import add_recover
 from causeway.entrypoints.upkeep_verbs import add_upkeep
+from causeway.entrypoints.verb_texts import DESCRIPTION, description_of, ending_of, main_ending
 from causeway.entrypoints.verbs import Outcome, Request, Verb
 
 DEFECT = 6
-
-_DESCRIPTION = """\
-Mirrors Kafka clusters: exact, provable, native to Airflow and Spark.
-
-A flow copies topics from a source cluster to a target cluster; include/flows.yaml says which. Try it here,
-with two real brokers on this machine:
-
-  causeway lab up                           start the clusters sf and nyc
-  causeway flows                            check flows.yaml and list its flows
-  causeway doctor sf_to_nyc                 are both clusters fit for it? what isn't, and the way out
-  causeway plan sf_to_nyc                   what a run would copy; writes nothing
-  causeway run sf_to_nyc --until-caught-up  copy it
-  causeway status sf_to_nyc                 who holds it, where each partition stands, what is parked
-  causeway next sf_to_nyc                   where it is in a failover or failback; the command that comes next
-  causeway verify sf_to_nyc                 compare both clusters, record by record
-  causeway drift sf_to_nyc                  settings and ACLs that differ; `sync` makes them the source's
-  causeway groups sf_to_nyc                 where consumer groups would go on, or why not
-  causeway lab down                         stop the clusters; their data stays (--forget: deletes them)
-"""
-_EPILOG = """\
-exit codes:
-  0    done
-  1    verify or drift found a difference, verify nothing to compare, translate an offset that leads nowhere,
-       drill what isn't as planned
-  2    what a person wrote is wrong: an option, a name, a field of flows.yaml or of a connection
-  3    a cluster can't be used as asked: unreachable, password, a missing right, too old
-  4    somebody else has the flow: another run, a fence
-  5    partitions are parked, lanes in doubt, or groups left alone; the others were copied, compared, or moved
-  6    the clusters contradict the protocol, or Causeway has a defect: stop and look
-  130  interrupted
-
-A cluster is an Airflow connection of type kafka, whose extra holds librdkafka's keys. It is looked for in the
-environment (AIRFLOW_CONN_KAFKA_SF='{"conn_type": "kafka", "extra": {"bootstrap.servers": "..."}}'), then in
-a running lab, then in Airflow. Secrets are never options. A lab's data, shared with `make demo`, and Kafka's
-jars are kept in .causeway of the project, or of the folder that CAUSEWAY_HOME names.
-"""
-_OF_STATUS = """\
-If the source does not answer, the first line says so and since when this command has tried. The table then
-shows what the target knows: positions, last mirrored records and their age, holder, fences, parked
-partitions. END and LAG are unknown. The exit code is 3, also with --json, which prints the same table.
-If only some nodes of the source are silent, their partitions wait, with what the target knows of them. The
-other partitions show their lag, and the exit code is as if the silent ones were not there.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -225,7 +183,7 @@ def _noun(argument: str) -> str:
 
 def parser() -> ArgumentParser:
     common = _common_options()
-    root = _new_parser("causeway", _DESCRIPTION, _EPILOG)
+    root = _new_parser("causeway", DESCRIPTION, main_ending())
     root.add_argument("--version", action="version", version=f"causeway {_version()}")
     root.set_defaults(file=None, verbose=False, json=False)
     commands = root.add_subparsers(title="verbs", metavar="VERB", required=True, dest="VERB")
@@ -236,11 +194,11 @@ def parser() -> ArgumentParser:
         made: _Parser = of.add_parser(
             name,
             help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
             parents=[common],
             allow_abbrev=False,
             formatter_class=RawDescriptionHelpFormatter,
         )
+        _explain(made, summary)
         made.set_defaults(verb=verb)
         made.is_intermixed = True
         if has_flow:
@@ -249,10 +207,9 @@ def parser() -> ArgumentParser:
 
     _add_lab(commands, add)
     _add_flows(add)
-    add("plan", flow_verbs.plan, "what a run would copy; writes nothing")
-    _add_run(add("run", flow_verbs.run, "copy, until caught up or for a time"))
-    status = add("status", flow_verbs.status, "who holds the flow; position, end and lag of each partition")
-    status.epilog = _OF_STATUS
+    add("plan", flow_verbs.plan, "show what a run would copy; writes nothing")
+    _add_run(add("run", flow_verbs.run, "copy records, until caught up or for a time"))
+    add("status", flow_verbs.status, "show who holds the flow, and position, end and lag of each partition")
     _add_verify(add)
     add_next(add)
     add_groups(add)
@@ -269,42 +226,43 @@ def parser() -> ArgumentParser:
     return root
 
 
+def _explain(made: ArgumentParser, summary: str) -> None:
+    verb = made.prog.removeprefix("causeway ")
+    made.description, made.epilog = description_of(verb, summary), ending_of(verb)
+
+
 def _add_flows(add: Any) -> None:
     listing = add("flows", verbs.flows, "check flows.yaml and list its flows", has_flow=False)
     listing.add_argument(
-        "--connections", action="store_true", help="check the clusters' connections too (no network)"
+        "--connections", action="store_true", help="check the clusters' connections too; asks no cluster"
     )
 
 
 def _add_verify(add: Any) -> None:
-    verify = add("verify", flow_verbs.verify, "compare source and target record by record, in order")
+    verify = add("verify", flow_verbs.verify, "compare source and target, record by record, in order")
     verify.add_argument(
         "--all",
         action="store_true",
-        help="after a failback: also what was mirrored before it, and what it brought back",
+        help="after a failback: also compare what was mirrored before it, and what it brought back",
     )
 
 
 def _add_fences(add: Any) -> None:
     for name, verb, summary in (
-        (
-            "fence",
-            flow_verbs.fence,
-            "end the flow's runs for good: nothing is added until the fence is lifted",
-        ),
-        ("lift", flow_verbs.lift, "lift the fence: runs may add records again"),
+        ("fence", flow_verbs.fence, "stop a flow: nothing is added until an operator lifts the fence"),
+        ("lift", flow_verbs.lift, "lift a fence, so that runs may add records again"),
     ):
         parser = add(name, verb, summary)
         parser.add_argument(
-            "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
+            "--because", metavar="TEXT", required=True, help="the reason; Causeway keeps it and shows it"
         )
         if verb is flow_verbs.fence:
             parser.add_argument(
-                "--topics", metavar="NAMES", help="fence only these source topics: a,b; the others go on"
+                "--topics", metavar="NAMES", help="fence only these source topics: a,b; the others continue"
             )
         else:
             parser.add_argument(
-                "--fence", metavar="N", help="lift fence N of `causeway status`, if several stand"
+                "--fence", metavar="N", help="lift fence N of `causeway status`, if the flow has several"
             )
 
 
@@ -326,39 +284,46 @@ def _common_options() -> ArgumentParser:
         "--file",
         metavar="PATH",
         default=SUPPRESS,
-        help="flows.yaml (default: CAUSEWAY_FLOWS, else include/flows.yaml, found upward)",
+        help="flows.yaml (default: CAUSEWAY_FLOWS, else include/flows.yaml here or in a folder above)",
     )
     common.add_argument(
-        "--json", action="store_true", default=SUPPRESS, help="print for machines; errors too, as one object"
+        "--json", action="store_true", default=SUPPRESS, help="print JSON; an error, too, is one object"
     )
     common.add_argument(
-        "--verbose", action="store_true", default=SUPPRESS, help="say what is read and where it was found"
+        "--verbose", action="store_true", default=SUPPRESS, help="report what is read, and where it was found"
     )
     return common
 
 
 def _add_lab(commands: Any, add: Any) -> None:
-    summary = "real Kafka clusters on this machine, to try things out"
-    lab = commands.add_parser("lab", help=summary, description=f"{summary}.", allow_abbrev=False)
-    verbs_of_lab = lab.add_subparsers(title="verbs", metavar="VERB", required=True, dest="LAB_VERB")
-    up = add(
-        "up",
-        verbs.lab_up,
-        "start the clusters; those that are up, or have data, stay as they were made",
-        of=verbs_of_lab,
-        has_flow=False,
+    summary = "run real Kafka clusters on this machine, for trials"
+    lab = commands.add_parser(
+        "lab", help=summary, allow_abbrev=False, formatter_class=RawDescriptionHelpFormatter
     )
-    up.add_argument("--clusters", metavar="NAMES", default="sf,nyc", help="with commas (default: sf,nyc)")
-    up.add_argument("--kafka", metavar="VERSION", choices=("4.3.1", "3.9.2"), help="4.3.1 (default) or 3.9.2")
+    _explain(lab, summary)
+    verbs_of_lab = lab.add_subparsers(title="verbs", metavar="VERB", required=True, dest="LAB_VERB")
+    up = add("up", verbs.lab_up, "start the clusters", of=verbs_of_lab, has_flow=False)
+    up.add_argument(
+        "--clusters", metavar="NAMES", default="sf,nyc", help="their names, with commas (default: sf,nyc)"
+    )
+    up.add_argument(
+        "--kafka", metavar="VERSION", choices=("4.3.1", "3.9.2"), help="Kafka 4.3.1 (default) or 3.9.2"
+    )
     up.add_argument(
         "--security", choices=("PLAINTEXT", "SASL_SSL"), help="PLAINTEXT (default); SASL_SSL: TLS and SCRAM"
     )
-    up.add_argument("--nodes", type=int, choices=(1, 2, 3, 5), help="of each cluster (default: 1)")
+    up.add_argument("--nodes", type=int, choices=(1, 2, 3, 5), help="nodes of each cluster (default: 1)")
     down = add("down", verbs.lab_down, "stop the clusters; their data stays", of=verbs_of_lab, has_flow=False)
     down.add_argument(
-        "--forget", action="store_true", help="delete their data too, those of earlier labs and of the demo"
+        "--forget", action="store_true", help="DELETE the data of this lab, of earlier labs and of the demo"
     )
-    add("status", verbs.lab_status, "what runs, where it listens and logs", of=verbs_of_lab, has_flow=False)
+    add(
+        "status",
+        verbs.lab_status,
+        "show what runs, where it listens and where it logs",
+        of=verbs_of_lab,
+        has_flow=False,
+    )
 
 
 def _add_run(run: ArgumentParser) -> None:
@@ -366,27 +331,26 @@ def _add_run(run: ArgumentParser) -> None:
     length.add_argument(
         "--until-caught-up",
         action="store_true",
-        help="end once all is copied that the source holds when the run begins; what is written later is the "
-        "next run's, so this ends under steady traffic, too",
+        help="end once all is copied that the source held when the run began",
     )
     length.add_argument(
         "--run-for",
         metavar="TIME",
-        help="follow the source this long: 30s, 10m (default: the flow's run_for)",
+        help="follow the source for this time: 30s, 10m (default: the flow's run_for)",
     )
     run.add_argument(
-        "--topics", metavar="NAMES", help="copy only these source topics: a,b; the others are left alone"
+        "--topics", metavar="NAMES", help="copy only these source topics: a,b; leave the others alone"
     )
-    run.add_argument("--take-over", action="store_true", help="take the flow from a run that still holds it")
-    run.add_argument("--report", metavar="PATH", help="write the run's report there, as JSON")
+    run.add_argument(
+        "--take-over", action="store_true", help="take the flow from a run that holds it; that run ends"
+    )
+    run.add_argument("--report", metavar="PATH", help="write the run's report to this file, as JSON")
     run.add_argument(
         "--no-groups",
         action="store_true",
-        help="leave consumer groups alone (default: if flows.yaml has sync.group.offsets.enabled, the run "
-        "syncs them at its end, as the DAG does; if the copy's exit code is 0 and the sync fails, the exit "
-        "code is the sync's)",
+        help="leave consumer groups alone (default: sync them at the end, with sync.group.offsets.enabled)",
     )
-    run.add_argument("--dry-run", action="store_true", help="plan only; writes nothing")
+    run.add_argument("--dry-run", action="store_true", help="show the plan only; write nothing")
 
 
 def _version() -> str:

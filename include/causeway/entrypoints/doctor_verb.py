@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 def add_doctor(add: Any) -> None:
     doctor = add(
-        "doctor", doctor_flow, "examine both clusters of a flow; rehearse a transaction on the target"
+        "doctor", doctor_flow, "check both clusters of a flow, and rehearse a transaction on the target"
     )
     doctor.add_argument(
         "--read-only", action="store_true", help="write nothing: no rehearsal on a scratch topic"
     )
     doctor.add_argument(
-        "--mm2", metavar="PROPERTIES", help="also the rights to take over from the MirrorMaker 2 of this file"
+        "--mm2",
+        metavar="PROPERTIES",
+        help="also check the rights for a takeover from this file's MirrorMaker 2",
     )
 
 

@@ -20,9 +20,9 @@ _HEADERS = ("AT", "GROUPS", "OFFSETS", "AS PLANNED", "READ", "RTO s", "RPO s", "
 
 
 def add_drill(add: Any) -> None:
-    drill = add("drill", drill_flow, "rehearse a failover on clones of the groups; mirroring goes on")
-    drill.add_argument("--history", action="store_true", help="show the drills that were; does none")
-    drill.add_argument("--svg", metavar="FILE", help="plot their RTO and RPO there")
+    drill = add("drill", drill_flow, "rehearse a failover on clones of the groups; mirroring continues")
+    drill.add_argument("--history", action="store_true", help="show earlier drills; rehearse nothing")
+    drill.add_argument("--svg", metavar="FILE", help="plot RTO and RPO of all drills into this file")
 
 
 def drill_flow(request: Request) -> Outcome:

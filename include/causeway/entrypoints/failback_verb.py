@@ -24,41 +24,41 @@ def add_failback(add: Any) -> None:
     failback = add(
         "failback",
         failback_flow,
-        "go back to the old primary after a failover; shows the price first, and asks",
+        "return to the old primary after a failover; shows the impact first, and asks",
     )
     what = failback.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--resume",
         action="store_true",
-        help="the old primary is back: keep what never crossed, and lead back what was written since",
+        help="export records that were never mirrored, then mirror new records back to the old primary",
     )
     what.add_argument(
         "--rebuild",
         action="store_true",
-        help="the old primary is back: keep what never crossed, then empty its topics and mirror all anew",
+        help="export as --resume does, DELETE these topics' records on the old primary, mirror all back",
     )
     what.add_argument(
         "--home",
         action="store_true",
-        help="the writers have stopped: mirror what is left, move the groups home, and mirror forward again",
+        help="the writers have stopped: copy the rest, move the groups back, open the forward flow",
     )
     failback.add_argument(
         "--still",
         metavar="TIME",
         default="10s",
-        help="with --home: how long nothing may be written to the new primary (default: 10s)",
+        help="with --home: how long the new primary must get no record (default: 10s)",
     )
     failback.add_argument(
         "--accept-loss",
         action="store_true",
-        help="with --rebuild: let records go that the new primary doesn't have any more",
+        help="with --rebuild: accept that records are lost which exist nowhere else",
     )
-    failback.add_argument("--dry-run", action="store_true", help="the price only; writes nothing")
-    failback.add_argument("--plan", metavar="HASH", help="only if the plan is still this one")
+    failback.add_argument("--dry-run", action="store_true", help="show the impact only; write nothing")
+    failback.add_argument("--plan", metavar="HASH", help="continue only if the plan is still this one")
     failback.add_argument(
         "--yes",
         action="store_true",
-        help="don't ask; beside --rebuild it needs the --plan that was agreed to",
+        help="don't ask for confirmation; with --rebuild this needs --plan",
     )
 
 

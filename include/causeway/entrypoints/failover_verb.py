@@ -36,7 +36,7 @@ _BESIDE_ROLLBACK: dict[str, object] = {
 
 def add_failover(add: Any) -> None:
     failover = add(
-        "failover", failover_flow, "move consumer groups to the target; shows the price first, and asks"
+        "failover", failover_flow, "move consumer groups to the target; shows an impact sheet first, and asks"
     )
     _add_what(failover.add_mutually_exclusive_group(required=True))
     failover.add_argument(
@@ -45,7 +45,7 @@ def add_failover(add: Any) -> None:
         action="extend",
         metavar="NAME",
         default=[],
-        help="names or patterns (default: all)",
+        help="names or patterns of groups (default: all)",
     )
     failover.add_argument(
         "--topics",
@@ -53,9 +53,9 @@ def add_failover(add: Any) -> None:
         action="extend",
         metavar="NAME",
         default=[],
-        help="of the source, names or patterns (default: all)",
+        help="names or patterns of source topics (default: all)",
     )
-    failover.add_argument("--safety", metavar="TIME", help="step back so far from the moment: 30s")
+    failover.add_argument("--safety", metavar="TIME", help="begin this much earlier than --at says: 30s")
     failover.add_argument(
         "--active",
         choices=("refuse", "leave"),
@@ -63,35 +63,40 @@ def add_failover(add: Any) -> None:
         help="groups with members on the target: refuse to move any (default), or leave those",
     )
     failover.add_argument(
-        "--clamp", choices=("earliest",), help="begin with the oldest record where that moment's are gone"
+        "--clamp",
+        choices=("earliest",),
+        help="begin with the oldest record where those of that time are gone",
     )
     failover.add_argument(
         "--still",
         metavar="TIME",
         default="10s",
-        help="with --planned: how long nothing may be written to the source (default: 10s)",
+        help="with --planned: how long the source must get no record (default: 10s)",
     )
-    failover.add_argument("--dry-run", action="store_true", help="the sheet only; writes nothing")
-    failover.add_argument("--plan", metavar="HASH", help="only if the plan is still this one")
-    failover.add_argument("--yes", action="store_true", help="don't ask")
-    failover.add_argument("--html", metavar="FILE", help="write the sheet there too, as a page")
+    failover.add_argument("--dry-run", action="store_true", help="show the impact sheet only; write nothing")
+    failover.add_argument("--plan", metavar="HASH", help="continue only if the plan is still this one")
+    failover.add_argument("--yes", action="store_true", help="don't ask for confirmation")
+    failover.add_argument(
+        "--html", metavar="FILE", help="also write the impact sheet to this file, as a page"
+    )
 
 
 def _add_what(what: Any) -> None:
     what.add_argument(
         "--at",
         metavar="TIME",
-        help="2026-11-18T04:03:00Z, or with a zone's name: the first record that isn't earlier; "
-        "or latest: each group where it was last known to stand",
+        help="begin at the first record of this time or later: 2026-11-18T04:03:00Z (with a zone); "
+        "latest: where each group last stood",
     )
     what.add_argument(
         "--planned",
         action="store_true",
-        help="the source lives and its writers have stopped: mirror what is left, then move each group to "
-        "where it stands",
+        help="the source works and its writers have stopped: copy the rest, then move each group",
     )
     what.add_argument(
-        "--rollback", metavar="RUN", help="take that failover back; lifts the fence that it raised"
+        "--rollback",
+        metavar="RUN",
+        help="undo this failover: put its groups back, lift the fence that it raised",
     )
 
 

@@ -17,28 +17,32 @@ if TYPE_CHECKING:
     from causeway.flows.by_hand import Reason
     from causeway.flows.reconcile import Reconciled
 
-_DRY_RUN = "say what would be done; writes nothing"
-_BECAUSE = "why; kept, and shown to who asks"
+_DRY_RUN = "show what would be done; write nothing"
+_BECAUSE = "the reason; Causeway keeps it and shows it"
 
 
 def add_gap_verbs(add: Any) -> None:
-    adopting = add("adopt", adopt, "say by hand where a partition goes on; for parked ones")
+    adopting = add("adopt", adopt, "set by hand where a parked partition continues")
     _add_place(adopting)
-    adopting.add_argument(
-        "offset", metavar="OFFSET", help="the source offset of the first record still to copy"
-    )
+    adopting.add_argument("offset", metavar="OFFSET", help="the source offset of the first record to copy")
     adopting.add_argument(
         "--even-though-healthy",
         action="store_true",
-        help="also where nothing is wrong: records are copied again, or left out",
+        help="also where nothing is wrong: records are copied twice, or left out",
     )
-    accepting = add("accept-gap", accept_gap, "go on without records that the source has lost")
+    accepting = add("accept-gap", accept_gap, "continue after records that the source has lost")
     _add_place(accepting)
-    accepting.add_argument("first", metavar="FROM", help="the first source offset of the gap, as it was told")
-    accepting.add_argument("end", metavar="TO", help="the offset behind its last one, as it was told")
-    restarting = add("restart-topic", restart_topic, "begin a topic anew that was deleted or made again")
+    accepting.add_argument(
+        "first", metavar="FROM", help="the first source offset of the gap, as Causeway reported it"
+    )
+    accepting.add_argument(
+        "end", metavar="TO", help="the offset after the gap's last one, as Causeway reported it"
+    )
+    restarting = add("restart-topic", restart_topic, "begin again with a topic that was deleted or recreated")
     restarting.add_argument("topic", metavar="TOPIC", help="the source topic")
-    reconciling = add("reconcile", reconcile, "find again where a partition stands, and go on there")
+    reconciling = add(
+        "reconcile", reconcile, "find where a partition stands by comparing records, and continue there"
+    )
     reconciling.add_argument("topic", metavar="TOPIC", help="the source topic")
     reconciling.add_argument("partition", metavar="PARTITION", nargs="?", help="its partition (default: all)")
     for each in (adopting, accepting, restarting, reconciling):

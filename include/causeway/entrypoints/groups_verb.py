@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 
 def add_groups(add: Any) -> None:
     groups = add(
-        "groups", groups_of_flow, "where consumer groups go on after a failover, and why not where not"
+        "groups",
+        groups_of_flow,
+        "show where each consumer group would continue on the target, or why it can't",
     )
     groups.add_argument(
         "--sync",
         action="store_true",
-        help="do what flows.yaml says: checkpoints, offset syncs, offsets of idle groups (else: look only)",
+        help="write checkpoints, offset syncs and offsets of idle groups, as flows.yaml says",
     )
     groups.add_argument("--group", metavar="NAME", help="show this group's partitions, one by one")
-    groups.add_argument("--spark", action="store_true", help="share the work out by Spark, as big flows do")
-    groups.add_argument("--report", metavar="PATH", help="write the whole report there, as JSON")
+    groups.add_argument(
+        "--spark", action="store_true", help="share the work among Spark tasks, as big flows do"
+    )
+    groups.add_argument("--report", metavar="PATH", help="write the whole report to this file, as JSON")
 
 
 def groups_of_flow(request: Request) -> Outcome:

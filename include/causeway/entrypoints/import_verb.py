@@ -22,22 +22,27 @@ _BECAUSE = "taken over from MirrorMaker 2"
 
 def add_import(add: Any) -> None:
     importing = add(
-        "import-mm2", import_mm2, "take over from MirrorMaker 2: its file, and its position", has_flow=False
+        "import-mm2",
+        import_mm2,
+        "take over from MirrorMaker 2: first its file, then its positions",
+        has_flow=False,
     )
     importing.add_argument(
         "properties", metavar="PROPERTIES", help="MirrorMaker 2's file, as in dedicated mode"
     )
     importing.add_argument(
-        "--connections", metavar="PATH", help="write the clusters' connections there, secrets too (mode 600)"
+        "--connections",
+        metavar="PATH",
+        help="write the clusters' connections to this file, with secrets (mode 600)",
     )
-    importing.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    importing.add_argument("--overwrite", action="store_true", help="replace files that exist")
     importing.add_argument(
         "--adopt",
         action="store_true",
-        help="go on where MirrorMaker 2 stands, on its mirrors; it has to be stopped, and flows.yaml written",
+        help="continue where MirrorMaker 2 stopped, on its mirrors; needs flows.yaml",
     )
-    importing.add_argument("--flow", metavar="FLOW", help="with --adopt: this flow only")
-    importing.add_argument("--dry-run", action="store_true", help="say what would be done; writes nothing")
+    importing.add_argument("--flow", metavar="FLOW", help="with --adopt: only this flow")
+    importing.add_argument("--dry-run", action="store_true", help="show what would be done; write nothing")
 
 
 def import_mm2(request: Request) -> Outcome:

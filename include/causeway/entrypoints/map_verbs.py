@@ -21,17 +21,17 @@ UNTRANSLATED = 1
 
 
 def add_map_verbs(add: Any) -> None:
-    translating = add("translate", translate, "where a consumer of the source goes on, on the target")
+    translating = add("translate", translate, "translate an offset of the source into one of the target")
     translating.add_argument(
         "places",
         metavar="TOPIC:PARTITION:OFFSET",
         nargs="*",
-        help="the next offset to read; none: one in each line of standard input",
+        help="the next offset to read (default: one in each line of standard input)",
     )
     translating.add_argument(
-        "--reverse", action="store_true", help="from target topics and offsets back to the source"
+        "--reverse", action="store_true", help="translate target offsets back to the source"
     )
-    add("maintain", maintain, "merge what is old in the offset map; safe beside a run")
+    add("maintain", maintain, "merge old entries of the offset map; safe beside a run")
 
 
 def translate(request: Request) -> Outcome:

@@ -23,7 +23,7 @@ def add_next(add: Any) -> None:
     add(
         "next",
         next_of_flow,
-        "where the flow is (mirroring, failed over, resting, ...) and which command comes next",
+        "show the flow's stage (mirroring, failed over, resting, ...) and the next command",
     )
 
 

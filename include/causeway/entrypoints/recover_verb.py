@@ -18,15 +18,15 @@ def add_recover(add: Any) -> None:
     recovering = add(
         "recover",
         recover,
-        "fence a flow again whose own topic was lost, or step over a record that can't be read",
+        "fence a flow whose own topic is lost, or skip an unreadable record",
     )
     recovering.add_argument(
-        "--because", metavar="TEXT", required=True, help="why; kept, and shown to who asks"
+        "--because", metavar="TEXT", required=True, help="the reason; Causeway keeps it and shows it"
     )
     recovering.add_argument(
         "--record",
         metavar="OFFSET",
-        help="step over this record, as `causeway doctor` names it: OFFSET, or TOPIC-PARTITION:OFFSET",
+        help="skip this record, as `causeway doctor` names it: OFFSET, or TOPIC-PARTITION:OFFSET",
     )
 
 

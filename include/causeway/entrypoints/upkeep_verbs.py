@@ -21,11 +21,13 @@ DIFFERENT = 1
 
 
 def add_upkeep(add: Any) -> None:
-    add("drift", drift, "in what mirrors differ from their source: settings, ACLs; writes nothing")
+    add("drift", drift, "show settings and ACLs of mirrors that differ from their source; writes nothing")
     syncing = add("sync", sync, "make settings and ACLs of mirrors equal to their source's")
-    syncing.add_argument("--dry-run", action="store_true", help="say what would be changed; writes nothing")
+    syncing.add_argument("--dry-run", action="store_true", help="show what would be changed; write nothing")
     add("heartbeat", heartbeat, "write one heartbeat to the flow's source, as MirrorMaker 2 does")
-    seen = add("upstreams", upstreams, "the clusters whose heartbeats arrive at a cluster", has_flow=False)
+    seen = add(
+        "upstreams", upstreams, "list the clusters whose heartbeats arrive at a cluster", has_flow=False
+    )
     seen.add_argument("cluster", metavar="CLUSTER", help="an alias of flows.yaml")
 
 

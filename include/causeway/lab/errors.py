@@ -13,16 +13,16 @@ from causeway.core.errors import ClusterTrouble
 
 
 class LabTrouble(ClusterTrouble):
-    """Java is missing, a directory can't be used, a process won't end."""
+    """Java is missing, a folder can't be used, or a process doesn't end."""
 
 
 class JarsRefused(LabTrouble):
-    """A jar is missing, is one too many, or has another checksum than the lock file."""
+    """A jar is missing, is one too many, or has another checksum than the lock file says."""
 
 
 class BrokerDied(LabTrouble):
-    """The remedy ends with the last lines of the broker's log."""
+    """A broker ended; the remedy has the last lines of its log."""
 
 
 class StateUnreadable(LabTrouble):
-    """A state file that isn't what the lab writes; deleting it is the way out."""
+    """A state file isn't what the lab writes: delete it."""
