@@ -10,10 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from causeway.core import (
+    flow_log,
+    group_stamp,
+    heartbeats,
+    inherited,
+    map_format,
+    mirror_maker_records,
+    position,
+)
+from causeway.core.failover import journal_format
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "include" / "causeway"
 DECISIONS = ROOT / "docs" / "decisions"
 INVARIANTS = ROOT / "docs" / "development" / "invariants.md"
+FORMATS = ROOT / "docs" / "reference" / "stored-formats.md"
 TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 SPEAKING_OF_FILES = ("ARCHITECTURE.md", "docs/development/architecture.md", "docs/development/invariants.md")
 MOST_LINES_OF_THE_MAP = 150
@@ -193,3 +205,27 @@ def test_each_file_that_a_map_names_is_there() -> None:
         and not ("/" not in path and path in modules)
     }
     assert missing == set()
+
+
+def test_the_page_of_stored_formats_says_what_the_code_writes() -> None:
+    rows = [line.strip("| ").split(" | ") for line in text_of(FORMATS).splitlines() if line.startswith("| ")]
+    written = {row[0]: row[2] for row in rows if len(row) >= 4}
+    kinds = {kind: versions[-1] for kind, versions in flow_log._VERSIONS.items()}
+    assert {
+        name: written[name].split()[0] for name in written if name != "what" and "version" not in name
+    } == {
+        "position": str(position._VERSION),
+        "offset map: value": str(map_format._VERSION),
+        "offset map: kind of key": str(map_format.RUN),
+        **{f"flow state: `{kind}`": str(version) for kind, version in kinds.items()},
+        "flow state: all other kinds": "1",
+        "journal of failovers": str(journal_format.VERSION),
+        "inherited offset syncs": str(inherited._VERSION),
+        "stamp of a group's offset": str(group_stamp._VERSION),
+        "quarantined record": "no",
+        "checkpoint": str(mirror_maker_records._VERSION),
+        "offset sync": "no",
+        "heartbeat": str(heartbeats._VERSION),
+    }
+    listed = text_of(FORMATS).partition("Kinds of records in the flow state:")[2].partition(".")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == flow_log._KINDS
