@@ -33,7 +33,7 @@ PARTS = ["Context", "Decision", "Rejected", "Consequences"]
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+(?:\([^()\s]*\))?)(?:\s+\"[^\"]*\")?\)")
 _FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)\s*$", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"`[^`\n]*`")
+_CODE = re.compile(r"`[^`]+`")
 _HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 _HTML_ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 _RULE = re.compile(r"\b[RC][1-9]\b")
