@@ -65,7 +65,7 @@ class Mirrored:
         return PartitionMap(self.entries.runs(TP), None, source_topic_id=SOURCE_ID, target_topic_id=TARGET_ID)
 
     def check(self, log_start: int) -> None:
-        """Each place on either side, also those in holes, by the rule of the design and nothing else."""
+        """Each place on either side, also those in holes, by the rule of translation.py and no other."""
         found, targets = self.index(), sorted(self.source_at)
         if not targets or targets[-1] < log_start:
             return

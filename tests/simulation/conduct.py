@@ -1,7 +1,7 @@
 """What a lane may send, whatever comes of it: the rules that stand behind one another.
 
 Some rules of the protocol guard against the same harm as others do, so that breaking one of them alone
-harms nobody. Here each is checked by itself, on what clients send.
+harms nobody. Here each is checked by itself, on what clients send (docs/development/invariants.md).
 
     C1  all appends of one transaction to one broker use one connection (R4)
     C2  one transaction per epoch: who has ended one appends no more in its epoch
