@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from argparse import ArgumentParser, _SubParsersAction
 from functools import cache
@@ -118,3 +119,12 @@ def test_each_reason_to_park_has_its_remedy(reason: ParkReason) -> None:
 @pytest.mark.parametrize("outcome", [*map(str, Outcome), WOULD_BE_SYNCED])
 def test_each_outcome_of_a_group_is_explained(outcome: str) -> None:
     assert f"| `{outcome}` |" in text_of(RUNNING)
+
+
+def test_the_numbers_of_readme_are_those_that_were_measured() -> None:
+    """Of three digits and more: smaller ones are found anywhere."""
+    section = text_of("README.md").split("## Beside MirrorMaker 2")[1].split("\n## ")[0]
+    measured = text_of("docs/benchmarks.md") + text_of("docs/comparison.md")
+    numbers = re.findall(r"(?<![\d,.])\d[\d,.-]*\d{2}(?![\d,])", section)
+    assert len(numbers) > 20
+    assert [each for each in numbers if each not in measured] == []
