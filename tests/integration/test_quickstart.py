@@ -1,4 +1,4 @@
-"""What README tells a newcomer to type works as it stands there."""
+"""What the quickstart asks a newcomer to type works as it is written there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 def test_the_lines_that_write_to_a_fresh_lab(lab_cluster: Callable[..., LabCluster]) -> None:
     fresh = lab_cluster("newcomer")
-    lines = (project_root() / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (project_root() / "docs/quickstart.md").read_text(encoding="utf-8").splitlines()
     begin = next(number for number, line in enumerate(lines) if line.endswith("<<'EOF'"))
     script = textwrap.dedent("\n".join(lines[begin + 1 : lines.index("    EOF")]))
 
