@@ -177,7 +177,9 @@ def lettered(paths: Iterator[Path]) -> dict[str, list[str]]:
     """The letters of invariants that a module's docstring has, by the name that the page uses."""
     found = {}
     for path in paths:
-        docstring = ast.get_docstring(ast.parse(text_of(path)), clean=False) or ""
+        if not _LETTER.search(text := text_of(path)):  # to parse every module takes seconds
+            continue
+        docstring = ast.get_docstring(ast.parse(text), clean=False) or ""
         if letters := _LETTER.findall(docstring):
             is_packages = path.is_relative_to(PACKAGE)
             found[(path.relative_to(PACKAGE) if is_packages else path.relative_to(ROOT)).as_posix()] = letters
