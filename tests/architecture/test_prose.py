@@ -9,6 +9,7 @@ import pytest
 from tests.architecture.prose import (
     BANNED,
     RENOVATED,
+    anchors,
     banned_words,
     mean,
     percentile,
@@ -131,3 +132,11 @@ def test_what_the_product_is_called_is_allowed(quoted: str) -> None:
 
 def test_a_banned_word_is_found_at_its_line() -> None:
     assert banned_words("One.\n\nTwo `x`\nbehind.\n") == ["line 4: behind"]
+
+
+def test_an_anchor_that_stays_is_one_and_no_sentence() -> None:
+    page = 'Before it.\n\n<a id="going-home-it-was"></a>\n\n## Return to `sf`: how\n'
+    assert anchors(page) == {"going-home-it-was", "return-to-sf-how"}
+    assert sentences(f"{page}\nAfter it all ends.\n") == ["After it all ends."]
+    assert banned_words(page) == []
+    assert anchors(f"```text\n{page}```\n") == set()
