@@ -8,6 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The lock is the whole answer. A resolver beside it would look for a package's extras (`sqlalchemy[asyncio]`) as a requirement of its
 # own, find a release newer than the lock and refuse it for its missing hash: a lock that breaks whenever somebody publishes.
 AS_LOCKED := --no-deps --require-hashes
+PIN := .causeway/uv/bin/uv pip compile --generate-hashes --python-version 3.11 --no-header --no-annotate -q
 
 .PHONY: help setup check docs test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
@@ -22,15 +23,16 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setup: installing the packages of requirements.txt, with hashes (Spark and Airflow are large; pip is silent)"
 	@$(BIN)/pip install -q $(AS_LOCKED) -r requirements.txt
-	@$(BIN)/pip check
 	@echo "setup: installing causeway itself, in development mode"
 	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@$(BIN)/pip check
 	@touch $@
 
-lock: ## requirements.in -> requirements.txt, pinned with hashes
+lock: ## requirements.in -> requirements.txt, and its part that images install; pinned with hashes
 	@$(PYTHON) -m venv .causeway/uv
 	@.causeway/uv/bin/pip install -q uv
-	@.causeway/uv/bin/uv pip compile requirements.in -o requirements.txt --generate-hashes --python-version 3.11 --no-header --no-annotate -q
+	@$(PIN) requirements.in -o requirements.txt
+	@$(PIN) requirements-runtime.in -o requirements-runtime.txt -c requirements.txt
 
 check: setup ## format, lint, types, layers
 	@$(BIN)/ruff format --check .

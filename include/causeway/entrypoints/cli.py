@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from causeway import interruption
+from causeway import __version__, interruption
 from causeway.core.errors import BadInput, CausewayError
-from causeway.entrypoints import flow_verbs, screen, verbs
+from causeway.entrypoints import completion, flow_verbs, screen, verbs
 from causeway.entrypoints.doctor_verb import add_doctor
 from causeway.entrypoints.drill_verb import add_drill
+from causeway.entrypoints.extras import extras_named
 from causeway.entrypoints.failback_verb import add_failback
 from causeway.entrypoints.failover_verb import add_failover
 from causeway.entrypoints.gap_verbs import add_gap_verbs
@@ -38,6 +39,7 @@ DEFECT = 6
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """:returns: the exit code. The only place where an error becomes a line and a number."""
+    completion.answer_the_shell(parser)
     screen.hold_closed_streams()
     with interruption.listening(), interruption.whole():
         return _heard(list(sys.argv[1:] if arguments is None else arguments))
@@ -50,7 +52,8 @@ def _heard(given: list[str]) -> int:
         with interruption.endable():
             _refuse_lone_dashes(given)
             options = parser().parse_args(given)
-            outcome = _verb(options)(_request(options))
+            with extras_named():
+                outcome = _verb(options)(_request(options))
         _print(outcome, as_json=as_json)
         if interruption.was_not_heard():
             screen.note("causeway: interrupted when all was done: what is printed holds")
@@ -184,7 +187,7 @@ def _noun(argument: str) -> str:
 def parser() -> ArgumentParser:
     common = _common_options()
     root = _new_parser("causeway", DESCRIPTION, main_ending())
-    root.add_argument("--version", action="version", version=f"causeway {_version()}")
+    root.add_argument("--version", action="version", version=f"causeway {__version__}")
     root.set_defaults(file=None, verbose=False, json=False)
     commands = root.add_subparsers(title="verbs", metavar="VERB", required=True, dest="VERB")
 
@@ -200,9 +203,10 @@ def parser() -> ArgumentParser:
         )
         _explain(made, summary)
         made.set_defaults(verb=verb)
-        made.is_intermixed = True
+        made.is_intermixed = not completion.is_asked()  # it hides what excludes what
         if has_flow:
-            made.add_argument("flow", metavar="FLOW", help="a flow of flows.yaml")
+            flow: Any = made.add_argument("flow", metavar="FLOW", help="a flow of flows.yaml")
+            flow.completer = completion.flow_names
         return made
 
     _add_lab(commands, add)
@@ -351,12 +355,6 @@ def _add_run(run: ArgumentParser) -> None:
         help="leave consumer groups alone (default: sync them at the end, with sync.group.offsets.enabled)",
     )
     run.add_argument("--dry-run", action="store_true", help="show the plan only; write nothing")
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("causeway")
 
 
 if __name__ == "__main__":
