@@ -20,12 +20,16 @@ from tests.architecture.prose import RENOVATED, anchors, commands, links, quoted
 ROOT = Path(__file__).parents[2]
 RUNNING = "docs/operations/running.md"
 AWAITED = {
+    "SECURITY.md",
     "docs/command-line.md",
     "docs/configuration.md",
     "docs/decisions/README.md",
     "docs/development/architecture.md",
+    "docs/development/invariants.md",
+    "docs/development/testing.md",
     "docs/reference/exit-codes.md",
     "docs/reference/internal-topics.md",
+    "docs/reference/stored-formats.md",
 }
 """Pages that are written at the same time as those that link to them."""
 
