@@ -46,7 +46,6 @@ from causeway.entrypoints.exit_codes import EXIT_CODES
 from causeway.entrypoints.verb_texts import VERB_TEXTS
 from causeway.interruption import EXIT_CODE as INTERRUPTED
 from tests.golden import command_line_page, configuration_page, exit_codes_page
-from tests.golden.markdown import anchor
 from tests.golden.pages import COMMAND, PAGES, ROOT, is_stale, main
 
 INTERNAL_TOPICS = ROOT / "docs" / "reference" / "internal-topics.md"
@@ -201,22 +200,6 @@ def _rows_of(text: str) -> dict[str, str]:
 
 
 # links and English
-
-
-@pytest.mark.parametrize("name", CHECKED)
-def test_each_link_of_a_reference_page_leads_somewhere(name: str) -> None:
-    page = ROOT / name
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text())
-    assert links
-    for file, heading in links:
-        there = (page.parent / file).resolve() if file else page
-        assert there.is_file(), f"{name}: {file}"
-        assert not heading or heading in _anchors(there), f"{name}: {file}#{heading}"
-
-
-def _anchors(page: Path) -> set[str]:
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    return {anchor(heading) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", CHECKED)
