@@ -50,7 +50,8 @@ test: setup ## format, lint, types, layers and coverage of core, then every test
 	@$(MAKE) --no-print-directory coverage && echo "test: coverage of core is what it was, after $$SECONDS s"
 	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
 	echo "test: logs and data are in $$scratch until all is green"; \
-	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"
+	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"; \
+	red=$$?; echo "test: the tests took $$SECONDS s"; exit $$red
 
 test-fast: setup ## the tests without a broker, a JVM or many seeds: about a minute
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not (integration or spark or airflow or chaos)" --ignore=tests/simulation
