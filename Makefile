@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 AS_LOCKED := --no-deps --require-hashes
 PIN := .causeway/uv/bin/uv pip compile --generate-hashes --python-version 3.11 --no-header --no-annotate -q
 
-.PHONY: help setup check docs test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
+.PHONY: help setup check docs coverage test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,12 +43,20 @@ check: setup ## format, lint, types, layers
 docs: setup ## the pages of docs/ that are made from the code, written again
 	@$(BIN)/python -m tests.golden.pages
 
+# Chance is fixed there, so that the number is the same each time.
+COVERED := tests/unit/core tests/unit/flows tests/property tests/golden/test_surface.py tests/golden/test_simulation.py
+coverage: setup ## the branches of core that its tests take; refuses to fall below the floor in pyproject.toml
+	@CAUSEWAY_DIGESTS_SEED=1 $(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 $(COVERED)
+	@$(BIN)/coverage report
+
 WORKERS ?= 2
-test: setup ## format, lint, types and layers, then every test
+test: setup ## format, lint, types, layers and coverage of core, then every test
 	@$(MAKE) --no-print-directory check && echo "test: format, lint, types and layers are right after $$SECONDS s"
+	@$(MAKE) --no-print-directory coverage && echo "test: coverage of core is what it was, after $$SECONDS s"
 	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
 	echo "test: logs and data are in $$scratch until all is green"; \
-	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"
+	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"; \
+	red=$$?; echo "test: the tests took $$SECONDS s"; exit $$red
 
 test-fast: setup ## the tests without a broker, a JVM or many seeds: about a minute
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not (integration or spark or airflow or chaos)" --ignore=tests/simulation

@@ -26,6 +26,7 @@ from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from causeway.lab.ports import PORTS_VARIABLE
 from causeway.lab.record import ClusterSpec
+from tests import took
 from tests.scratch import use_scratch
 
 _PORTS_OF_A_WORKER = 2_000
@@ -56,6 +57,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker:
         first = 16_000 + _PORTS_OF_A_WORKER * int(worker.removeprefix("gw"))
         os.environ[PORTS_VARIABLE] = f"{first}-{first + _PORTS_OF_A_WORKER - 1}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Once for all workers."""
+    reports = [each for of_kind in terminalreporter.stats.values() for each in of_kind]
+    timed = [each for each in reports if isinstance(each, pytest.TestReport)]
+    if said := took.lines(took.folders(timed)):
+        terminalreporter.section("seconds by folder of tests, of all workers together")
+        for line in said:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.tree import ROOT, modules, named, parsed, tracked
+
 CODE = ("include", "dags", "plugins", "spark_jobs")
 MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 45
@@ -32,24 +32,6 @@ NEVER = {
 }
 
 
-@cache
-def tracked() -> tuple[Path, ...]:
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
-    ).stdout
-    return tuple(ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file())
-
-
-@cache
-def modules(*folders: str) -> tuple[Path, ...]:
-    return tuple(path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
 def functions(statements: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Through blocks only, never into expressions: a walk over every node takes seconds."""
     for statement in statements:
@@ -62,10 +44,6 @@ def functions(statements: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.Asyn
 def lines_of(node: ast.stmt) -> int:
     assert node.end_lineno is not None
     return node.end_lineno - node.lineno + 1
-
-
-def named(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def test_there_is_a_house_to_look_at() -> None:

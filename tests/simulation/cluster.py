@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -145,8 +146,12 @@ class SimNode:
 
 
 class SimCluster:
-    def __init__(self, loop: Loop, name: str, *, nodes: int = 1, is_v2: bool = True) -> None:
+    def __init__(
+        self, loop: Loop, name: str, *, nodes: int = 1, is_v2: bool = True, random: Random | None = None
+    ) -> None:
         self.loop, self.name, self.is_v2 = loop, name, is_v2
+        self.random = random or loop.random
+        """Decides what happens to it; how requests fare is decided by the loop's."""
         self.nodes = [SimNode(self, number) for number in range(nodes)]
         self.cluster_id = f"simulated-{name}"
         self.weather = Weather()
@@ -183,12 +188,12 @@ class SimCluster:
     # making
 
     def create_topic(self, name: str, partitions: int) -> Topic:
-        topic_id = UUID(int=self.loop.random.getrandbits(128) | 1)
+        topic_id = UUID(int=self.random.getrandbits(128) | 1)
         topic = Topic(name, topic_id, [TopicPartition(name, p) for p in range(partitions)])
         self.topics[name] = topic
         for tp in topic.partitions:
             self.logs[tp] = PartitionLog(tp, topic_id, is_v2=self.is_v2)
-            self.leaders[tp] = self.loop.random.randrange(len(self.nodes))
+            self.leaders[tp] = self.random.randrange(len(self.nodes))
         return topic
 
     def grow_topic(self, name: str) -> TopicPartition:
@@ -197,7 +202,7 @@ class SimCluster:
         topic.partitions.append(tp)
         self.logs[tp] = PartitionLog(tp, topic.topic_id, is_v2=self.is_v2)
         up = [node.number for node in self.nodes if node.is_in_touch]
-        self.leaders[tp] = self.loop.random.choice(up) if up else -1
+        self.leaders[tp] = self.random.choice(up) if up else -1
         return tp
 
     def next_producer_id(self) -> int:
@@ -220,7 +225,7 @@ class SimCluster:
         self._waiting.setdefault(tp, []).append((up_to, log.leader_epoch, then))
         epoch = log.leader_epoch
         self.loop.after(
-            self.loop.random.uniform(0.0001, self.replication_delay),
+            self.random.uniform(0.0001, self.replication_delay),
             lambda: self._replicated(tp, up_to, epoch),
         )
 
@@ -290,7 +295,7 @@ class SimCluster:
 
     def elect(self, tp: TopicPartition, *, unclean: bool = False) -> None:
         """Another leader; what wasn't replicated may be gone, and uncleanly even what was."""
-        log, random = self.logs[tp], self.loop.random
+        log, random = self.logs[tp], self.random
         up = [node.number for node in self.nodes if node.is_in_touch]
         self.leaders[tp] = random.choice(up) if up else -1
         for _, _, then in self._waiting.pop(tp, []):
@@ -322,7 +327,7 @@ class SimCluster:
         up = [node.number for node in self.nodes if node.is_in_touch]
         if not up:
             return
-        self.transaction_node, self.group_node = (self.loop.random.choice(up) for _ in range(2))
+        self.transaction_node, self.group_node = (self.random.choice(up) for _ in range(2))
         self.coordinator.move()
         waiting, self.unanswered = self.unanswered, {}
         for give_up in waiting.values():

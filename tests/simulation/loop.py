@@ -28,7 +28,7 @@ class Stuck(Exception):
 
 
 class Loop:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self.random = Random(seed)
         self.now = 0.0
         self.events = 0

@@ -41,10 +41,13 @@ def play(
     trace: bool = False,
     with_conduct: bool = True,
     scenario_of: Callable[[int], Scenario] = scenario_of,
+    stirred: int | None = None,
+    at_the_end: Callable[[World], None] = lambda _: None,
 ) -> Outcome:
-    """`with_conduct=False`: only what readers see, positions and the map are looked at."""
+    """`with_conduct=False`: only what readers see, positions and the map are looked at. `at_the_end` gets the
+    world if it has ended as it should."""
     scenario = scenario_of(seed)
-    world = World(scenario, with_conduct=with_conduct)
+    world = World(scenario, with_conduct=with_conduct, stirred=stirred)
     if trace:
         world.loop.trace = []
     failure, is_promise = None, False
@@ -53,6 +56,7 @@ def play(
     try:
         with patch.object(offset_map, "MOST_SEGMENTS", scenario.most_segments):
             world.play()
+            at_the_end(world)
     except Exception as broken:  # noqa: BLE001 - whatever it is, the seed has failed
         failure, is_promise = f"{type(broken).__name__}: {broken}", isinstance(broken, Broken)
     finally:

@@ -101,10 +101,10 @@ def second_run(world: World) -> None:
 def _crash(world: World, cluster: SimCluster) -> None:
     up = [node for node in cluster.nodes if node.is_up]
     if up:
-        node = world.loop.random.choice(up)
+        node = cluster.random.choice(up)
         node.crash()
         world.loop.after(
-            world.loop.random.choice((0.02, 0.3, 1.5)), lambda: None if node.is_up else node.restart()
+            cluster.random.choice((0.02, 0.3, 1.5)), lambda: None if node.is_up else node.restart()
         )
 
 
@@ -119,9 +119,9 @@ def source_crash(world: World) -> None:
 def _depose(world: World, cluster: SimCluster) -> None:
     in_touch = [node for node in cluster.nodes if node.is_in_touch]
     if len(in_touch) > 1:
-        node = world.loop.random.choice(in_touch)
+        node = cluster.random.choice(in_touch)
         node.lose_touch()
-        world.loop.after(world.loop.random.choice((0.1, 1.0, 5.0)), node.find_touch)
+        world.loop.after(cluster.random.choice((0.1, 1.0, 5.0)), node.find_touch)
 
 
 def target_deposed(world: World) -> None:
@@ -143,7 +143,7 @@ def target_freeze(world: World) -> None:
 def _elect(cluster: SimCluster, *, unclean: bool, topic: str) -> None:
     led = [tp for tp in cluster.topics[topic].partitions if cluster.leaders[tp] >= 0]
     if led:
-        cluster.elect(cluster.loop.random.choice(led), unclean=unclean)
+        cluster.elect(cluster.random.choice(led), unclean=unclean)
 
 
 def target_election(world: World) -> None:
@@ -211,7 +211,7 @@ def foreign_transaction(world: World) -> None:
 
 def compaction(world: World) -> None:
     """The source's cleaner takes records out of batches, whole batches, and keeps some of them empty."""
-    random = world.loop.random
+    random = world.source.random
     for tp, history in world.histories.items():
         log, gone = history.log, set[int]()
         history.read_on()
@@ -263,7 +263,7 @@ def _thinned(batch: Stored, random: Random) -> tuple[Stored, set[int]]:
 
 def retention(world: World) -> None:
     """The source's log start moves, sometimes past what is copied; sometimes the target's does."""
-    random = world.loop.random
+    random = world.source.random
     tp = random.choice(list(world.histories))
     log = world.histories[tp].log
     target = next(m.target for m in world.mirrors.values() if m.history.log is log)

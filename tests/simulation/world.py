@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from random import Random
 from typing import Any
 
 from causeway.core.codecs import Codec
@@ -43,11 +44,13 @@ _MOST_LAST_RUNS = 8
 
 
 class World:
-    def __init__(self, scenario: Scenario, *, with_conduct: bool = True) -> None:
-        self.scenario, self._with_conduct = scenario, with_conduct
-        self.loop = Loop(scenario.seed)
+    def __init__(self, scenario: Scenario, *, with_conduct: bool = True, stirred: int | None = None) -> None:
+        """`stirred`: what is written to the source and happens to it is the seed's alone, whatever runs do;
+        everything else comes from the seed and this number."""
+        self.scenario, self._with_conduct, self._is_stirred = scenario, with_conduct, stirred is not None
+        self.loop = Loop(scenario.seed if stirred is None else f"{scenario.seed} stirred {stirred}")
         self.conduct = Conduct()
-        self.source = SimCluster(self.loop, "sf", nodes=scenario.source_nodes)
+        self.source = SimCluster(self.loop, "sf", nodes=scenario.source_nodes, random=self.random_of("sf"))
         self.target = SimCluster(self.loop, "nyc", nodes=scenario.target_nodes, is_v2=scenario.is_v2)
         self.lanes = scenario.lanes
         self.histories: dict[TopicPartition, History] = {}
@@ -73,6 +76,10 @@ class World:
         self.checks = 0
         self._map_read: dict[TopicPartition, int] = {}
         self._watch()
+
+    def random_of(self, part: object) -> Random:
+        """Of a part of the source."""
+        return Random(f"{self.scenario.seed} {part}") if self._is_stirred else self.loop.random
 
     def _make_topics(self) -> None:
         names = self._flow
@@ -398,7 +405,8 @@ class World:
                 raise Broken(f"parked without cause: {source}: {parked} ({unexcused})")
             self.records += len(mirror.sources)
 
-    def _check_whole_map(self, mirror: Mirror) -> None:
+    def mapped(self, mirror: Mirror) -> dict[int, int]:
+        """All of its target offsets that the map knows, with their source offsets."""
         mapped: dict[int, int] = {}
         self._map_read.clear()
         runs = [run for run in self._new_runs() if run.target == mirror.target]
@@ -406,6 +414,10 @@ class World:
             at = int(run.target_first)
             for offset in range(at, run.target_next):
                 mapped[offset] = run.source_of(TargetOffset(offset))
+        return mapped
+
+    def _check_whole_map(self, mirror: Mirror) -> None:
+        mapped = self.mapped(mirror)
         if mirror.log.tp in self.target.unclean:
             # Of a lost tail that wasn't written again (compaction took it from the source) the map still
             # speaks; nobody sees a record there. What is seen has to be right.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class SourceWriter:
     def __init__(self, world: World, tp: TopicPartition) -> None:
         self._world, self._loop, self._tp = world, world.loop, tp
+        self._random = world.random_of(tp)
         self._left = max(world.scenario.records // world.scenario.partitions, 5)
         self._written = 0
         self._open: dict[int, int] = {}
@@ -26,7 +27,7 @@ class SourceWriter:
     def _write_next(self) -> None:
         if self._left <= 0 or self._world.is_over:
             return
-        scenario, random = self._world.scenario, self._loop.random
+        scenario, random = self._world.scenario, self._random
         pace = scenario.seconds * 0.8 / max(scenario.records / scenario.partitions / 3, 1)
         self._loop.after(random.choice((0.0, random.uniform(0, 2 * pace))), self._write_next)
         if random.random() < scenario.source_transactions:
@@ -35,7 +36,7 @@ class SourceWriter:
             self._append(-1, 0)
 
     def _write_in_transaction(self) -> None:
-        random = self._loop.random
+        random = self._random
         if self._open and random.random() < 0.5:
             producer_id = random.choice(list(self._open))
             self._append(producer_id, self._open[producer_id])
@@ -50,7 +51,7 @@ class SourceWriter:
     def _append(self, producer_id: int, sequence: int) -> None:
         if self._world.source.leaders[self._tp] < 0:
             return
-        random = self._loop.random
+        random = self._random
         count = random.choice((1, 1, 2, 5, 9))
         records = []
         for i in range(count):
@@ -79,7 +80,7 @@ class SourceWriter:
             self._loop.after(0.2, lambda: self._end(producer_id))
             return
         del self._open[producer_id]
-        commit = self._loop.random.random() < 0.7
+        commit = self._random.random() < 0.7
         self._world.source.mark_directly(self._tp, producer_id, 0, commit=commit)
 
     def finish(self) -> None:
