@@ -1,4 +1,7 @@
-"""Real brokers for every test that asks for one: started when first asked for, stopped with the session.
+"""Real brokers for every test that asks for one: started when first asked for, stopped after the last one.
+
+`sf`, `nyc` and `nyc_v1` last as long as the session, any other one as long as a module at most: a broker that
+nobody asks any more takes some 2 % of a core, and dozens of them take minutes from the suite.
 
 They die with pytest, even if that is killed with -9. Homes and logs stay under pytest's temporary directory
 (`pytest --basetemp` says where), as long as pytest keeps it.
@@ -70,11 +73,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
+def shared_clusters(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LabClusterFactory]:
+    """Of `sf`, `nyc` and `nyc_v1`."""
+    yield from cluster_factory(tmp_path_factory, request)
+
+
+@pytest.fixture(scope="module")
 def lab_clusters(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[LabClusterFactory]:
-    """Makes clusters that last as long as the session; prefer `sf` and `nyc`, which everybody shares."""
-    yield from _factory(tmp_path_factory, _say(request))
+    """Makes clusters that last as long as the module; prefer `sf` and `nyc`, which everybody shares."""
+    yield from cluster_factory(tmp_path_factory, request)
 
 
 @pytest.fixture
@@ -82,26 +93,26 @@ def lab_cluster(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[LabClusterFactory]:
     """Makes and starts clusters for one test, to be mistreated: `lab_cluster("x", nodes=3)`."""
-    yield from _factory(tmp_path_factory, _say(request))
+    yield from cluster_factory(tmp_path_factory, request)
 
 
 @pytest.fixture(scope="session")
-def sf(lab_clusters: LabClusterFactory) -> LabCluster:
-    return lab_clusters("sf")
+def sf(shared_clusters: LabClusterFactory) -> LabCluster:
+    return shared_clusters("sf")
 
 
 @pytest.fixture(scope="session")
-def nyc(lab_clusters: LabClusterFactory) -> LabCluster:
-    return lab_clusters("nyc")
+def nyc(shared_clusters: LabClusterFactory) -> LabCluster:
+    return shared_clusters("nyc")
 
 
 @pytest.fixture(scope="session")
-def nyc_v1(lab_clusters: LabClusterFactory) -> LabCluster:
+def nyc_v1(shared_clusters: LabClusterFactory) -> LabCluster:
     """A target of the old kind: Kafka 3.9, where transactions are of version 1."""
-    return lab_clusters("nyc_v1", kafka_version="3.9.2")
+    return shared_clusters("nyc_v1", kafka_version="3.9.2")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin_of() -> AdminOf:
     """A confluent AdminClient of a cluster, one per cluster."""
     clients: dict[str, AdminClient] = {}
@@ -131,8 +142,11 @@ def topic_name() -> Callable[..., str]:
     return lambda stem="topic": f"{stem}-{token}-{next(numbers)}"
 
 
-def _factory(temp: pytest.TempPathFactory, say: Callable[[str], None]) -> Iterator[LabClusterFactory]:
-    made: list[LabCluster] = []
+def cluster_factory(
+    temp: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LabClusterFactory]:
+    """What a fixture yields: it stops all that it has made."""
+    made, say = list[LabCluster](), _say(request)
 
     def make(name: str = "lab", *, home: Path | None = None, start: bool = True, **wishes: Any) -> LabCluster:
         cluster = LabCluster(ClusterSpec(name=name, **wishes), home or temp.mktemp(name), say=say)

@@ -15,6 +15,7 @@ from causeway.entrypoints.airflow_home import AirflowHome, prepare_home
 from causeway.entrypoints.airflow_processes import marked_processes, start_airflow, stop_airflow
 from causeway.entrypoints.airflow_rest import AirflowRest
 from causeway.lab.cluster import LabCluster
+from tests.conftest import LabClusterFactory, cluster_factory
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -94,13 +95,19 @@ def command_of(process: psutil.Process) -> str:
         return ""
 
 
-@pytest.fixture(scope="session")
-def mirror(
-    tmp_path_factory: pytest.TempPathFactory, lab_clusters: Callable[..., LabCluster]
-) -> Iterator[Mirror]:
-    source, target = (lab_clusters(name, security="SASL_SSL") for name in ("sf_secure", "nyc_secure"))
+@pytest.fixture(scope="package")
+def guarded_clusters(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[LabClusterFactory]:
+    yield from cluster_factory(tmp_path_factory, request)
+
+
+@pytest.fixture(scope="package")
+def mirror(tmp_path_factory: pytest.TempPathFactory, guarded_clusters: LabClusterFactory) -> Iterator[Mirror]:
+    """It ends with this folder: an Airflow at rest goes on parsing DAGs."""
+    source, target = (guarded_clusters(name, security="SASL_SSL") for name in ("sf_secure", "nyc_secure"))
     home = prepare_home(tmp_path_factory.mktemp("e2e") / "airflow", PROJECT)
-    doomed = lab_clusters("doomed", start=False)
+    doomed = guarded_clusters("doomed", start=False)
     flows = home.directory.parent / "flows.yaml"
     flows.write_text(FLOWS)
     environment = {

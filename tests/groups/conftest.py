@@ -28,7 +28,7 @@ def stage(sf: LabCluster, nyc: LabCluster, topic_name: Callable[..., str]) -> It
         each.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupProbe]:
     with GroupProbe(tmp_path_factory.mktemp("java") / "probe.log") as probe:
         yield probe
