@@ -111,6 +111,8 @@ class Reach:
     target_end: TargetOffset | None = None
     """The end of the target's log, if somebody asked: how far a target offset can be. None: a marker behind
     the last mirrored record."""
+    began: tuple[SourceOffset, TargetOffset] | None = None
+    """Where the mirror of this partition began, or was set, if no record has crossed since."""
 
 
 def reach_of(
@@ -119,8 +121,9 @@ def reach_of(
     partition: int,
     *,
     target_end: TargetOffset | None = None,
+    place: Position | None = None,
 ) -> Reach | None:
-    """None: no position of these two topics."""
+    """None: no position of these two topics. `place` is the one that the offset map keeps."""
     if not isinstance(position, Position):
         return None
     if position.ids != pair.ids:
@@ -131,6 +134,20 @@ def reach_of(
         target_next=position.target_next,
         adopted_at=adopted_at if adopted_at <= position.generation else -1,
         target_end=target_end,
+        began=(place.source_next, place.target_next)
+        if place is not None and _led_from(place, position, adopted_at)
+        else None,
+    )
+
+
+def _led_from(place: Position, position: Position, adopted_at: int) -> bool:
+    """Whether nothing but holes of the source lies between: the target hasn't moved on. Where it has, the
+    runs that led here may be lost."""
+    return (
+        place.ids == position.ids
+        and adopted_at <= place.generation <= position.generation
+        and place.source_next <= position.source_next
+        and place.target_next == position.target_next
     )
 
 
@@ -272,7 +289,8 @@ def _directions(
         )
         nowhere = _Direction((), (), (), begins=0, before=why, upto=-1, there=-1, beyond=why)
         return nowhere, nowhere, None
-    begins = (ours[0].source_begins, ours[0].target_begins) if ours else (ends.source_next, ends.target_next)
+    began = (ours[0].source_begins, ours[0].target_begins) if ours else ends.began
+    begins = began or (ends.source_next, ends.target_next)
     sources, targets, counts = _stretches(ours)
     before, beyond = OlderThanMap(*begins), AheadOfMirror(ends.source_next, ends.target_next)
     forth = _Direction(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from causeway.core.counting import counted
 from causeway.core.instants import rfc3339
 from causeway.entrypoints.flow_verbs import opened, who
 from causeway.entrypoints.tables import table
@@ -38,7 +39,7 @@ def drill_flow(request: Request) -> Outcome:
     if svg is not None:
         _keep_plot(svg, runs)
     payload = {"flow": flow.name, "drills": [{"run": run.run, **run.as_dict()} for run in runs]}
-    text = f"{table(_HEADERS, [_row(run) for run in runs])}\n\n{flow.name}: {len(runs)} drills"
+    text = f"{table(_HEADERS, [_row(run) for run in runs])}\n\n{flow.name}: {counted(len(runs), 'drill')}"
     wrong = "" if done is None else done.wrong
     if wrong:
         text += f"\n{flow.name}: {wrong}"

@@ -239,11 +239,12 @@ def failed_over(done: FailedOver, *, stays_fenced: bool = True) -> Outcome:
         else f"{done.flow}: failover {done.run}: {done.groups} groups, {done.moved:,} offsets committed"
     )
     back = f"{done.flow}: fenced; back with `causeway failover {done.flow} --rollback {done.run}`"
+    earlier = f", {len(checked.earlier):,} of them earlier than the moment" if checked.earlier else ""
     lines = [
         head,
         f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
-        f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at, "
-        f"{len(checked.earlier):,} of them earlier than the moment; {checked.at_the_end:,} are at their end",
+        f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at"
+        f"{earlier}; {checked.at_the_end:,} are at their end",
         *shortened([f"PUT RIGHT {line}" for line in done.slipped], where=f" put right{IN_JSON}"),
         *shortened([f"LEFT ALONE {line}" for line in left], where=f" left alone{IN_JSON}"),
         *([back] if stays_fenced else []),

@@ -86,7 +86,7 @@ async def read_flow_map(
     flow: FlowNames, target: WireTarget, state: FlowState, partitions: Collection[TopicPartition]
 ) -> FlowMap:
     """Of these target partitions. The positions are read behind the map: `Reach` says why."""
-    runs = await target.map_runs(flow.map_topic, list(partitions))
+    known = await target.map_of(flow.map_topic, list(partitions))
     inherited = await inherited_of(flow.name, target, state.pairs.values())
     positions = (
         await where_they_stand(flow, target, state, list(partitions), stable=False) if partitions else {}
@@ -96,9 +96,9 @@ async def read_flow_map(
     for tp in partitions:
         pair, end = state.pairs[tp.topic], ends[tp]
         target_end = TargetOffset(end.offset) if isinstance(end, LogEnd) else None
-        reach = reach_of(positions[tp], pair, tp.partition, target_end=target_end)
+        reach = reach_of(positions[tp], pair, tp.partition, target_end=target_end, place=known[tp].place)
         maps[tp] = PartitionMap(
-            runs[tp],
+            known[tp].runs,
             reach,
             source_topic_id=pair.source_topic_id,
             target_topic_id=pair.target_topic_id,

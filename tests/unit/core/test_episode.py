@@ -374,6 +374,13 @@ def test_that_nothing_mirrors_is_told() -> None:
     assert '`causeway lift nyc_to_sf --because "..."`' in found.when
 
 
+def test_it_names_the_run_that_brings_the_lag_down_where_none_is_at_work() -> None:
+    idle = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state())
+    assert "`causeway run nyc_to_sf --until-caught-up` brings its lag down" in idle.what
+    busy = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state(ran_at=900, ended=False))
+    assert "causeway run" not in busy.what
+
+
 def test_who_and_since_when_is_told() -> None:
     found = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state())
     assert (found.by, found.since_ms) == ("bob", 210)

@@ -197,6 +197,14 @@ def test_active_groups_are_refused_and_named_or_left() -> None:
     assert plan.left_alone[0].group == "billing"
 
 
+def test_a_homecoming_names_no_option_that_only_a_failover_has() -> None:
+    facts = [group("billing", is_active=True, known={P0: known(4)})]
+    wish = Wish(flow="nyc_to_sf", at_ms=None, mode=Mode.HOME)
+    with pytest.raises(BadInput, match=r"old primary = billing.*same command again") as refused:
+        plan_failover(wish, facts, {P0: mirrored()})
+    assert "--" not in str(refused.value)
+
+
 def test_a_moment_from_before_retention_is_refused_with_its_partitions_unless_clamped() -> None:
     places = {"p0": at(20, Reason.TRIMMED), "p1": at(40)}
     with pytest.raises(BadInput, match=r"sf.orders-0.*--clamp earliest"):

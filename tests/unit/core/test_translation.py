@@ -213,6 +213,61 @@ def test_the_reach_is_the_position_of_these_two_topics() -> None:
     assert reach_of(ForeignPosition(5, "it isn't ours"), PAIR, 0) is None
 
 
+def placed(source_next: int, generation: int) -> Position:
+    return replace(
+        POSITION,
+        source_next=SourceOffset(source_next),
+        target_next=TargetOffset(0),
+        generation=Generation(generation),
+    )
+
+
+def test_where_it_began_is_known_before_the_first_record_crosses() -> None:
+    """Ten offsets of a transaction that was aborted: nothing of them is on the target."""
+    began = replace(
+        POSITION, source_next=SourceOffset(0), target_next=TargetOffset(0), generation=Generation(1)
+    )
+    now = replace(began, source_next=SourceOffset(10), generation=Generation(5))
+    known = index([], reach_of(now, PAIR, 0, place=began))
+    assert known.to_targets(map(SourceOffset, (0, 4, 10))) == [0, 0, 0]
+    assert isinstance(known.to_target(SourceOffset(11)), AheadOfMirror)
+    assert known.to_source(TargetOffset(0)) == 10
+    without = index([], reach_of(now, PAIR, 0))
+    assert isinstance(without.to_target(SourceOffset(4)), OlderThanMap)
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"target_next": TargetOffset(1)},
+        {"source_next": SourceOffset(11)},
+        {"target_topic_id": OTHER},
+        {"generation": Generation(6)},
+    ],
+)
+def test_a_place_that_the_position_did_not_begin_at_says_nothing(differs: dict[str, object]) -> None:
+    """The runs that led from there to here may be lost."""
+    began = replace(
+        POSITION, source_next=SourceOffset(2), target_next=TargetOffset(0), generation=Generation(1)
+    )
+    now = replace(began, source_next=SourceOffset(10), generation=Generation(5))
+    place = replace(began, **differs)  # type: ignore[arg-type]
+    assert reach_of(now, PAIR, 0, place=place) == reach_of(now, PAIR, 0)
+
+
+def test_an_adoption_has_begun_anew() -> None:
+    adopted = replace(PAIR, adopted={0: 3})
+    old = replace(
+        POSITION, source_next=SourceOffset(0), target_next=TargetOffset(0), generation=Generation(1)
+    )
+    now = replace(old, source_next=SourceOffset(10), generation=Generation(5))
+    assert reach_of(now, adopted, 0, place=old) == reach_of(now, adopted, 0)
+    place = replace(old, source_next=SourceOffset(4), generation=Generation(3))
+    found = reach_of(now, adopted, 0, place=place)
+    assert found is not None
+    assert index([], found).to_target(SourceOffset(7)) == 0
+
+
 def test_a_flow_is_asked_by_names() -> None:
     flow = FlowMap({"sf.orders": PAIR}, {TP: index(PICTURE, REACH)})
     orders = TopicPartition("orders", 0)

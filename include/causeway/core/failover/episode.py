@@ -170,7 +170,8 @@ def _resting(seen: Seen, back: FailbackRun) -> Next:
     names, flow = seen.names, seen.names.flow
     leads = f"{back.reverse} leads {names.target} back to {names.source}"
     if seen.reverse_state is not None and seen.reverse_state.running is None:
-        leads += ", and no run of it is at work now"
+        run = f"`causeway run {back.reverse} --until-caught-up`"
+        leads += f", and no run of it is at work now: {run} brings its lag down"
     rests = f"{flow} rests: {leads}" if back.facts.get("parted") else f"{flow} goes on; {leads}"
     return Next(
         flow=flow,

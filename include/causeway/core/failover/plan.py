@@ -167,13 +167,18 @@ def _staying(group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]) -> 
 
 def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
     active = [group.name for group in groups if group.is_active]
-    if active and wish.active is Active.REFUSE:
-        raise BadInput(
-            "consumer groups with members on the target",
-            value=some(active),
-            rule="can't be moved while they read",
-            remedy="stop their consumers there, or say --active leave to move the others",
-        )
+    if not active or wish.active is not Active.REFUSE:
+        return
+    is_home = wish.mode is Mode.HOME
+    otherwise = (
+        ", then run the same command again" if is_home else ", or say --active leave to move the others"
+    )
+    raise BadInput(
+        f"consumer groups with members on the {'old primary' if is_home else 'target'}",
+        value=some(active),
+        rule="can't be moved while they read",
+        remedy=f"stop their consumers there{otherwise}",
+    )
 
 
 def _refuse_too_early(wish: Wish, moved_to: Mapping[TopicPartition, Mirrored]) -> None:

@@ -288,7 +288,7 @@ def _adopt(
     pairs = [each.pair for each in beginnings]
     there = (pairing.forward, pairing.new, pairing.reverse, pairing.old)
     runs = pairing.clusters.network.run(lambda: hand_over(*there, pairs, generation, own))
-    operator.say(f"{run.flow}: {run.reverse} begins where they parted; its map was told {runs:,} runs")
+    operator.say(f"{run.flow}: {run.reverse} begins where they parted; its offset map got {runs:,} runs")
 
 
 def _where_they_parted(cut: Cut) -> Beginning:

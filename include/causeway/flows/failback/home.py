@@ -169,7 +169,7 @@ def _adopt(
     pairs = [each.pair for each in beginnings]
     there = (ways.reverse, clusters.at_source, ways.forward, clusters.target)
     runs = clusters.network.run(lambda: hand_over(*there, pairs, generation, own))
-    operator.say(f"{ways.forward.name}: goes on behind what came back; its map was told {runs:,} runs")
+    operator.say(f"{ways.forward.name}: goes on behind what came back; its offset map got {runs:,} runs")
 
 
 async def _beginnings(ways: Ways, clusters: Clusters, state: FlowState) -> list[Beginning]:

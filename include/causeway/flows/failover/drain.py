@@ -187,9 +187,10 @@ async def refuse_readers(flow: Flow, sides: Sides, plan: FailoverPlan) -> None:
     assert listed is not None
     active = [group for group in plan.groups if group in listed and listed[group].is_active]
     if active:
+        only = "" if plan.wish.mode is Mode.HOME else "; --groups moves only those that you name"
         raise BadInput(
             f"consumer groups with members on {flow.source}",
             value=some(active),
             rule="would go on there",
-            remedy="stop their consumers, then run it again; --groups moves only those that you name",
+            remedy=f"stop their consumers, then run the same command again{only}",
         )

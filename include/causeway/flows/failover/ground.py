@@ -21,6 +21,7 @@ from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
 from causeway.core.inherited import Inherited
 from causeway.core.kafka_errors import error_name
 from causeway.core.known_pairs import KnownPair
+from causeway.core.map_entries import MapOf
 from causeway.core.offset_map import Run, runs_of_topics
 from causeway.core.ports import LogEnd, Refused
 from causeway.core.position import Position
@@ -116,7 +117,7 @@ async def survey(
     wanted = [
         TopicPartition(name, number) for name, topic in topics.items() for number in sorted(topic.leaders)
     ]
-    runs = await target.map_runs(flow.map_topic, wanted)
+    maps = await target.map_of(flow.map_topic, wanted)
     positions = await where_they_stand(flow, target, state, wanted, stable=is_fenced, marked=is_fenced)
     starts = await target.log_starts(wanted)
     ends = await target.list_offsets(dict.fromkeys(wanted, LATEST), isolation=READ_COMMITTED)
@@ -129,7 +130,7 @@ async def survey(
             notes = (*notes, f"{tp} isn't moved to: {why}")
             continue
         found[tp] = (
-            _partition(tp, pair, start, end.offset, runs[tp], positions[tp], inherited.get(tp))
+            _partition(tp, pair, start, end.offset, maps[tp], positions[tp], inherited.get(tp))
             if tp not in turned.partitions
             else _turned_partition(tp, pair, start, end.offset, turned.partitions[tp])
         )
@@ -157,11 +158,12 @@ def _partition(
     pair: KnownPair,
     start: int,
     log_end: int,
-    runs: list[Run],
+    known: MapOf,
     position: object,
     inherited: Inherited | None,
 ) -> MirrorPartition:
-    reach = reach_of(position if isinstance(position, Position) else None, pair, tp.partition)
+    found = position if isinstance(position, Position) else None
+    reach = reach_of(found, pair, tp.partition, place=known.place)
     end = log_end if reach is None else min(log_end, reach.target_next)
     return MirrorPartition(
         source=TopicPartition(pair.source_topic, tp.partition),
@@ -170,9 +172,9 @@ def _partition(
         log_start=TargetOffset(start),
         end=TargetOffset(end),
         source_next=reach.source_next if reach else None,
-        runs=tuple(runs_of_topics(runs, pair.ids)),
+        runs=tuple(runs_of_topics(known.runs, pair.ids)),
         map=PartitionMap(
-            runs,
+            known.runs,
             reach,
             source_topic_id=pair.source_topic_id,
             target_topic_id=pair.target_topic_id,

@@ -68,7 +68,7 @@ async def read_mirrors(
     keeps = Keeps(group=task.position_group, map_topic=task.map_topic)
     before = await where_they_stand(keeps, target, state, targets, stable=False)
     lagging = _lagging(task, before, committed)
-    runs = await target.map_runs(task.map_topic, lagging) if lagging else {}
+    maps = await target.map_of(task.map_topic, lagging) if lagging else {}
     after = await where_they_stand(keeps, target, state, lagging, stable=False) if lagging else {}
     positions = {**before, **after}  # the others' are old as well, and no map was read to go with newer ones
     is_adopted = any(pair.adopted_at >= 0 for pair in state.pairs.values())
@@ -78,15 +78,17 @@ async def read_mirrors(
     found: dict[TopicPartition, MirrorSeen | Untranslated] = {}
     for pair in task.pairs:
         position = positions[pair.target]
-        reach = reach_of(position, _known(pair, state), pair.target.partition)
+        kept = maps.get(pair.target)
+        place = kept.place if kept is not None else None
+        reach = reach_of(position, _known(pair, state), pair.target.partition, place=place)
         held = _range(starts[pair.target], ends[pair.target], reach)
         if isinstance(held, Refused):
             found[pair.source] = Untranslated(Outcome.MISSING, f"{pair.target} can't be asked: {held}")
             continue
         ids = {"source_topic_id": pair.source_topic_id, "target_topic_id": pair.target_topic_id}
         known = None
-        if pair.target in runs:
-            known = PartitionMap(runs[pair.target], reach, **ids, inherited=inherited.get(pair.target))
+        if kept is not None:
+            known = PartitionMap(kept.runs, reach, **ids, inherited=inherited.get(pair.target))
         found[pair.source] = MirrorSeen(pair, position, reach, known, held)
     return found
 
