@@ -169,12 +169,18 @@ def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
     active = [group.name for group in groups if group.is_active]
     if not active or wish.active is not Active.REFUSE:
         return
-    is_home = wish.mode is Mode.HOME
-    otherwise = (
-        ", then run the same command again" if is_home else ", or say --active leave to move the others"
-    )
+    if wish.mode is Mode.HOME:
+        what, otherwise = (
+            "consumer groups with members on the old primary",
+            ", then run the same command again",
+        )
+    else:
+        what, otherwise = (
+            "consumer groups with members on the target",
+            ", or say --active leave to move the others",
+        )
     raise BadInput(
-        f"consumer groups with members on the {'old primary' if is_home else 'target'}",
+        what,
         value=some(active),
         rule="can't be moved while they read",
         remedy=f"stop their consumers there{otherwise}",
