@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.config.deployment import Deployment
 from causeway.core.errors import BadInput
 from causeway.core.flow import Flow
+from causeway.core.remedies import next_command
 
 
 def flow_back(deployment: Deployment, forward: Flow) -> Flow:
@@ -13,7 +14,8 @@ def flow_back(deployment: Deployment, forward: Flow) -> Flow:
         raise BadInput(
             f"flow {forward.name}",
             rule=f"is itself the way back of {forward.failback_of}",
-            remedy=f"`causeway failback {forward.failback_of}`",
+            remedy=f"`causeway failback {forward.failback_of}` with --resume, --rebuild or --home; "
+            f"{next_command(forward.failback_of)} says which",
         )
     if forward.failback:
         return deployment.flow(forward.failback)

@@ -136,9 +136,17 @@ def verify(request: Request) -> Outcome:
             )
 
     whole = request.options.all
+    if whole and flow.failback_of:
+        raise BadInput(
+            f"--all of {flow.name}",
+            rule=f"can't be asked of the way back of {flow.failback_of}: exports would count as extra",
+            remedy=f"`causeway verify {flow.failback_of} --all` compares both directions",
+        )
     report = verify_mirror(flow, source, target, on_progress=tell, across_failbacks=whole)
     return Outcome(
-        payload=verdicts(flow.name, report), text=verdict_text(flow.name, report), exit_code=report.exit_code
+        payload=verdicts(flow.name, report),
+        text=verdict_text(flow.name, report, forward=flow.failback_of),
+        exit_code=report.exit_code,
     )
 
 

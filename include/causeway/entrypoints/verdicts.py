@@ -49,14 +49,17 @@ def verdicts(flow: str, report: VerifyReport) -> dict[str, object]:
     }
 
 
-def verdict_text(flow: str, report: VerifyReport) -> str:
+def verdict_text(flow: str, report: VerifyReport, *, forward: str = "") -> str:
+    """`forward`: the flow that this one leads back, if it does: that one's `verify --all` proves both."""
     rows = [
         (str(v.source), str(v.target), v.equal, v.different, v.missing, v.extra, _gone(v), v.behind)
         for v in report.partitions
     ]
     lines = [table(_HEADERS, rows), ""]
     lines += [f"{v.source}: {v.trouble or v.differences[0]}" for v in report.unequal]
-    lines += [_begun(flow, v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None]
+    lines += [
+        _begun(forward or flow, v, v.set_by_hand) for v in report.partitions if v.set_by_hand is not None
+    ]
     lines += [f"{flow}: {line}" for line in _besides(report)]
     gone, behind = sum(map(_gone, report.partitions)), sum(v.behind for v in report.partitions)
     if gone:
@@ -117,13 +120,13 @@ def _verdict(report: VerifyReport) -> str:
     return f"equal but for {counted(len(report.parked), 'parked partition')}" if report.parked else "equal"
 
 
-def _begun(flow: str, verdict: PartitionVerdict, entry: SetByHand) -> str:
+def _begun(whole: str, verdict: PartitionVerdict, entry: SetByHand) -> str:
     place = next(place for place in entry.places if place.partition == verdict.target.partition)
     return (
         f"{verdict.source}: compared from source offset {place.source_next} and target offset "
         f"{place.target_next} on, where {entry.how} set it ({entry.by} at {rfc3339(entry.at_ms)}: "
         f"{entry.because}); {verdict.not_compared:,} target offsets before that aren't compared"
-        + (f": `causeway verify {flow} --all` compares them, too" if entry.is_of_failback else "")
+        + (f": `causeway verify {whole} --all` compares them, too" if entry.is_of_failback else "")
     )
 
 

@@ -10,6 +10,7 @@ from causeway.core.errors import BadInput
 from causeway.core.failback.plan import FailbackPlan, FailbackRun, Step
 from causeway.core.failover.journal import failback_record
 from causeway.core.flow import Flow
+from causeway.core.remedies import next_command
 from causeway.flows.clusters import state_on
 from causeway.flows.failback.parting import Pairing
 from causeway.flows.failover.logbook import create_journal, read_journal, write_journal
@@ -50,11 +51,11 @@ def newest_failback(ways: Ways) -> tuple[FailbackRun | None, bool]:
 
 
 def still_mirrors(forward: Flow) -> BadInput:
-    """There was no failover, so there is no way back."""
+    """There was no failover since all was home, so there is no way back."""
     return BadInput(
         f"flow {forward.name}",
         rule=f"isn't fenced: it still mirrors {forward.source} to {forward.target}",
-        remedy=f"`causeway failover {forward.name}` comes first",
+        remedy=f"there is nothing to go back from; {next_command(forward.name)} says where it is",
     )
 
 
