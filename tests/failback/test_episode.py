@@ -114,6 +114,10 @@ def test_from_the_failover_to_home_every_command_that_is_printed_is_right(
     assert (code, typed_in(said.splitlines()[-1])) == (0, f"causeway run {flow}"), said
     assert operator.next()["stage"] == "home, not running"
 
+    for late in (("failover", flow, "--rollback", run, "--yes"), ("failback", flow, "--home", "--dry-run")):
+        code, said = operator.type(*late)
+        assert (code, typed_in(said)) == (2, f"causeway next {flow}"), said
+
     code, said = operator.type("status", reverse)
     assert (code, "`causeway adopt" in said, "`causeway lift" in said) == (0, False, False), said
     code, said = operator.type("lift", reverse, *WHY)

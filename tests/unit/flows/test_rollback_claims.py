@@ -204,3 +204,30 @@ def test_a_claim_that_a_failback_has_overtaken_is_taken_back_by_who_finds_it(clu
             cluster.roll_back()
         assert (cluster.failover.status, cluster.failover.claims) == (Status.DONE, ())
     assert len(cluster.log) == len(FAILED_OVER) + 5
+
+
+@pytest.mark.parametrize("facts", [{}, {"given_up": True}], ids=["home", "given up"])
+def test_a_failover_whose_groups_came_home_isnt_taken_back(cluster: Cluster, facts: dict[str, Any]) -> None:
+    """Somebody kept the command that undoes it, and types it after the episode is over."""
+    back = FailbackRun(
+        run="b1",
+        flow="f",
+        reverse="g",
+        way=Way.RESUME,
+        step=Step.HOME,
+        by="amy",
+        begun_ms=10,
+        at_ms=20,
+        facts=facts,
+    )
+    cluster.log.append(failback_record(back))
+    before = len(cluster.log)
+    if facts:
+        cluster.roll_back()
+        assert cluster.failover.status is Status.ROLLED_BACK
+        return
+    with pytest.raises(
+        BadInput, match=r"can't be taken back any more: failback b1 has come home.*causeway next f"
+    ):
+        cluster.roll_back()
+    assert (cluster.failover.status, len(cluster.log)) == (Status.DONE, before)

@@ -20,7 +20,7 @@ from causeway.core.flow_state import FlowState
 from causeway.core.group_filter import FlowGroups
 from causeway.core.identity import Pair, TopicPartition
 from causeway.core.position import Position
-from causeway.core.remedies import not_yet, reconcile_remedy
+from causeway.core.remedies import next_command, not_yet, reconcile_remedy
 from causeway.flows.by_hand import Beginning, Reason, at_both_clusters, target_ends
 from causeway.flows.clusters import Clusters, open_target, state_on
 from causeway.flows.failback.adoption import adopt_all, hand_over
@@ -54,9 +54,16 @@ def home_wish(reverse: Flow) -> Wish:
 def look_before_homecoming(ways: Ways, selection: FlowGroups, *, for_real: bool = False) -> Sheet:
     """The sheet alone. Nothing is written. `for_real`: its rights are asked for, too.
 
-    :raises BadInput: no failback has opened the way, or it can't be gone again.
+    :raises BadInput: no failback has opened the way, or it can't be gone again, or nothing is left to do.
     """
-    look_at_earlier(ways, _on_its_way(ways))
+    run = _on_its_way(ways)
+    earlier = look_at_earlier(ways, run)
+    if not for_real and run.step is Step.HOME and not earlier.is_taken_back:
+        raise BadInput(
+            f"failback {run.run} of {run.flow}",
+            rule="has come home already: no group is left to move",
+            remedy=f"{next_command(run.flow)} says where the flow is",
+        )
     reverse, wish = ways.reverse, home_wish(ways.reverse)
     return apply.look_before_failover(
         reverse, ways.new, ways.old, wish, selection, home_of=ways.forward, for_real=for_real

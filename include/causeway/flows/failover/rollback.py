@@ -22,6 +22,7 @@ from causeway.brokers.offset_deletion import forget_offsets
 from causeway.core.counting import some
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, UnknownName
+from causeway.core.failback.plan import FailbackRun, Step
 from causeway.core.failover.episodes import is_left_behind
 from causeway.core.failover.journal import FailoverRun, Journal, Status
 from causeway.core.failover.progress import Astray, Remaining, left_to_roll_back
@@ -29,6 +30,7 @@ from causeway.core.failover.rights import forgetting_rights, journal_rights, mov
 from causeway.core.failover.rollback_records import claim_asked, claim_record, rolled_back_record
 from causeway.core.flow import Flow
 from causeway.core.instants import rfc3339
+from causeway.core.remedies import next_command
 from causeway.core.rights import Operation
 from causeway.flows.clusters import state_on
 from causeway.flows.failover.logbook import proved_journal, read_journal, write_journal
@@ -160,13 +162,27 @@ async def _withdraw_others(sides: Sides, run: FailoverRun) -> None:
 def _refuse_in_a_failback(journal: Journal, run: FailoverRun) -> None:
     """:raises BadInput: the groups would go back on one side, and the data go home on the other."""
     back = journal.newest_failback(run.flow)
-    if run.status is Status.ROLLED_BACK or back is None or not back.is_under_way:
+    if run.status is Status.ROLLED_BACK or back is None:
+        return
+    if not back.is_under_way:
+        _refuse_after_homecoming(back, run)
         return
     raise BadInput(
         f"failover {run.run}",
         rule=f"can't be taken back any more: {back.by} has begun failback {back.run} since ({back.step} at "
         f"{rfc3339(back.at_ms)})",
         remedy=f"`{back.command}` goes on with that",
+    )
+
+
+def _refuse_after_homecoming(back: FailbackRun, run: FailoverRun) -> None:
+    """:raises BadInput: the episode is over. A rollback that broke off before may still come to its end."""
+    if run.status is not Status.DONE or back.step is not Step.HOME or "given_up" in back.facts:
+        return
+    raise BadInput(
+        f"failover {run.run}",
+        rule=f"can't be taken back any more: failback {back.run} has come home at {rfc3339(back.at_ms)}",
+        remedy=f"nothing to do; {next_command(run.flow)} says where the flow is",
     )
 
 
