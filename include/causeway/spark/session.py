@@ -54,6 +54,7 @@ _FIXED = {
 GRACE_SECONDS = 60.0
 _TRACEBACK = "Traceback (most recent call last):"
 _SENTENCE_CHARACTERS = 300
+_PY4J_LOGS_TO = (None, "py4j.clientserver", "py4j.java_gateway")  # None: the root
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
@@ -62,14 +63,16 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _without_py4js_tracebacks() -> Iterator[None]:
-    """py4j logs each call that Ctrl-C, or the JVM's end, breaks off, to the root logger, with a traceback.
-    What matters of it reaches the run as an exception, and its report."""
-    root = logging.getLogger()
-    root.addFilter(_is_not_py4js)
+    """py4j logs each call that Ctrl-C, or the JVM's end, breaks off, with a traceback. What matters of it
+    reaches the run as an exception, and its report. A logger's filter doesn't see what its children log."""
+    loggers = [logging.getLogger(name) for name in _PY4J_LOGS_TO]
+    for each in loggers:
+        each.addFilter(_is_not_py4js)
     try:
         yield
     finally:
-        root.removeFilter(_is_not_py4js)
+        for each in loggers:
+            each.removeFilter(_is_not_py4js)
 
 
 @contextmanager
