@@ -133,6 +133,7 @@ def carrier(
                 )
         except KeyboardInterrupt:
             with suppress(Py4JError):  # the JVM may have got the same signal
+                context.setLogLevel("OFF")  # a task that is broken off as it begins logs a stack
                 context.cancelAllJobs()  # waiting tasks would claim lanes behind the claims of the end
             raise
         except Py4JError as lost:
