@@ -20,6 +20,22 @@ def test_what_py4j_says_of_a_call_that_was_broken_off_is_not_printed(
     assert logged("lib/py4j/java_gateway.py") == 2, "only for as long as a run lasts"
 
 
+def _logged(name: str) -> None:
+    words = ("Exception occurred while shutting down connection", None, None)
+    logger = logging.getLogger(name)
+    logger.handle(logging.LogRecord(name, logging.ERROR, "/lib/py4j/clientserver.py", 512, *words))
+
+
+@pytest.mark.parametrize("name", ["root", "py4j.clientserver", "py4j.java_gateway"])
+def test_whatever_logger_it_takes_nothing_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with _without_py4js_tracebacks():
+        _logged(name)
+        logging.getLogger(name).error("somebody else's words")
+    assert [record.getMessage() for record in caplog.records] == ["somebody else's words"]
+    _logged(name)
+    assert len(caplog.records) == 2, "afterwards all is as before"
+
+
 CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 

@@ -25,7 +25,7 @@ from causeway.core.identity import TopicPartition
 def homecomings(journal: Journal, flow: str) -> list[FailbackRun]:
     """In the order in which they began."""
     runs = (run for run in journal.failbacks.values() if run.flow == flow and run.step is Step.HOME)
-    return [run for run in runs if "given_up" not in run.facts]
+    return [run for run in runs if not run.is_given_up]
 
 
 def is_closed(run: FailoverRun, state: FlowState, journal: Journal) -> bool:

@@ -45,6 +45,11 @@ class Earlier:
     """Fences whose homecoming was given up, and killed before it lifted them: the words of each."""
 
     @property
+    def is_home(self) -> bool:
+        """No group is left to move."""
+        return self.run.step is Step.HOME and not self.is_taken_back
+
+    @property
     def is_nothing(self) -> bool:
         return not (self.is_taken_back or self.given_up)
 

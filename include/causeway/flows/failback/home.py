@@ -58,7 +58,7 @@ def look_before_homecoming(ways: Ways, selection: FlowGroups, *, for_real: bool 
     """
     run = _on_its_way(ways)
     earlier = look_at_earlier(ways, run)
-    if not for_real and run.step is Step.HOME and not earlier.is_taken_back:
+    if not for_real and earlier.is_home:
         raise BadInput(
             f"failback {run.run} of {run.flow}",
             rule="has come home already: no group is left to move",
@@ -79,7 +79,7 @@ def come_home(ways: Ways, selection: FlowGroups, operator: apply.Operator) -> Ca
     goes_on = apply.way_home(ways.forward)
     is_home = f"groups and positions of {ways.forward.name} are home; the same command does the rest"
     earlier = look_at_earlier(ways, run)
-    if run.step is Step.HOME and not earlier.is_taken_back:
+    if earlier.is_home:
         with told_if_interrupted(goes_on, after=is_home):
             return _let_go_on(ways, CameHome(run=run, moved=None), operator)
     _refuse_without_rights(ways)
@@ -133,7 +133,7 @@ def _on_its_way(ways: Ways) -> FailbackRun:
     found, is_fenced = newest_failback(ways)
     if found is None and not is_fenced:
         raise still_mirrors(ways.forward)
-    if found is None or "given_up" in found.facts:
+    if found is None or found.is_given_up:
         first = f"`causeway failback {flow} --resume` or `--rebuild` comes first"
     elif found.step in (Step.BEGUN, Step.EXPORTED):
         first = f"{found} isn't finished: `causeway failback {flow} --{found.way}` goes on with it"

@@ -22,7 +22,7 @@ from causeway.brokers.offset_deletion import forget_offsets
 from causeway.core.counting import some
 from causeway.core.endpoint import ClusterEndpoint
 from causeway.core.errors import BadInput, CausewayError, ClusterUnreachable, UnknownName
-from causeway.core.failback.plan import FailbackRun, Step
+from causeway.core.failback.plan import FailbackRun
 from causeway.core.failover.episodes import is_left_behind
 from causeway.core.failover.journal import FailoverRun, Journal, Status
 from causeway.core.failover.progress import Astray, Remaining, left_to_roll_back
@@ -177,7 +177,7 @@ def _refuse_in_a_failback(journal: Journal, run: FailoverRun) -> None:
 
 def _refuse_after_homecoming(back: FailbackRun, run: FailoverRun) -> None:
     """:raises BadInput: the episode is over. A rollback that broke off before may still come to its end."""
-    if run.status is not Status.DONE or back.step is not Step.HOME or "given_up" in back.facts:
+    if run.status is not Status.DONE or back.is_given_up:
         return
     raise BadInput(
         f"failover {run.run}",
