@@ -1,22 +1,23 @@
-# Everything a fresh machine needs is Python 3.11, Java 17 and make.
+# A new machine needs Python 3.11, Java 17 and make.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The lock is the whole answer. A resolver beside it would look for a package's extras (`sqlalchemy[asyncio]`) as a requirement of its
-# own, find a release newer than the lock and refuse it for its missing hash: a lock that breaks whenever somebody publishes.
+# pip installs the lock without a resolver. A resolver would take a package's extra (`sqlalchemy[asyncio]`) for a requirement
+# of its own, find a release newer than the lock, and refuse it for its missing hash.
 AS_LOCKED := --no-deps --require-hashes
 PIN := .causeway/uv/bin/uv pip compile --generate-hashes --python-version 3.11 --no-header --no-annotate -q
 
 .PHONY: help setup check docs coverage test test-fast prove soak bench bench-repack fuzz demo demo-failover demo-down browser lock clean
 
-help: ## what can be made
+help: ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: $(VENV)/.ready ## Python environment and Kafka's jars, once
+setup: $(VENV)/.ready ## install the Python environment and Kafka's jars, once
 	@$(BIN)/python -m causeway.lab.jars kafka-4.3.1 kafka-3.9.2 mirror-client-4.3.1
+	@$(BIN)/python -m causeway.lab.class_archive 4.3.1 3.9.2
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@echo "setup: Python environment in $(VENV) (two minutes the first time)"
@@ -28,76 +29,78 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(BIN)/pip check
 	@touch $@
 
-lock: ## requirements.in -> requirements.txt, and its part that images install; pinned with hashes
+lock: ## write requirements.txt and requirements-runtime.txt again, with hashes
 	@$(PYTHON) -m venv .causeway/uv
 	@.causeway/uv/bin/pip install -q uv
 	@$(PIN) requirements.in -o requirements.txt
 	@$(PIN) requirements-runtime.in -o requirements-runtime.txt -c requirements.txt
 
-check: setup ## format, lint, types, layers
+check: setup ## check format, lint, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: setup ## the pages of docs/ that are made from the code, written again
+docs: setup ## write the pages of docs/ that are made from the code
 	@$(BIN)/python -m tests.golden.pages
 
 # Chance is fixed there, so that the number is the same each time.
-COVERED := tests/unit/core tests/unit/flows tests/property tests/golden/test_surface.py tests/golden/test_simulation.py
-coverage: setup ## the branches of core that its tests take; refuses to fall below the floor in pyproject.toml
+COVERED := tests/unit/core tests/unit/usecases tests/unit/property tests/golden/test_surface.py tests/golden/test_simulation.py
+coverage: setup ## measure the branch coverage of core; fails below the floor in pyproject.toml
 	@CAUSEWAY_DIGESTS_SEED=1 $(BIN)/coverage run -m pytest -q -p no:xdist --hypothesis-seed=0 $(COVERED)
 	@$(BIN)/coverage report
 
-WORKERS ?= 2
-test: setup ## format, lint, types, layers and coverage of core, then every test
-	@$(MAKE) --no-print-directory check && echo "test: format, lint, types and layers are right after $$SECONDS s"
-	@$(MAKE) --no-print-directory coverage && echo "test: coverage of core is what it was, after $$SECONDS s"
+WORKERS ?= 3
+test: setup ## run the checks and the coverage of core side by side, then every test
+	@($(MAKE) --no-print-directory check && echo "test: format, lint, types and layers are right after $$SECONDS s") & \
+	check=$$!; red=0; \
+	$(MAKE) --no-print-directory coverage && echo "test: coverage of core is what it was, after $$SECONDS s" || red=1; \
+	wait $$check && exit $$red
 	@scratch=$$(mktemp -d -t causeway-test.XXXXXX); \
 	echo "test: logs and data are in $$scratch until all is green"; \
 	TMPDIR=$$scratch $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder && rm -rf "$$scratch"; \
 	red=$$?; echo "test: the tests took $$SECONDS s"; exit $$red
 
-test-fast: setup ## the tests without a broker, a JVM or many seeds: about a minute
+test-fast: setup ## run the tests that need no broker, no JVM and few seeds (a minute)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not (integration or spark or airflow or chaos)" --ignore=tests/simulation
 
-prove: setup ## every promise in full size, alone on its machine: hours; writes docs/proof.md
-	@$(BIN)/python -m tests.prove
+prove: setup ## prove every promise in full size, alone on the machine (hours); writes docs/proof.md
+	@$(BIN)/python -m tests.proofs.prove
 
 HOURS ?= 1
 SEED ?=
 REPORT ?= .causeway/soak
-soak: setup ## faults on three nodes for HOURS=n [SEED=n], then the proof; writes REPORT.md and REPORT.json (.causeway/soak)
-	@$(BIN)/python -m tests.chaos.soak --hours $(HOURS) --report $(REPORT) $(if $(SEED),--seed $(SEED))
+soak: setup ## play faults on three nodes for HOURS=n [SEED=n], then prove; writes REPORT.md and .json (.causeway/soak)
+	@$(BIN)/python -m tests.proofs.chaos.soak.soak --hours $(HOURS) --report $(REPORT) $(if $(SEED),--seed $(SEED))
 
 SCALE ?= 1
 WORKLOADS ?=
-bench: setup ## beside MirrorMaker 2, an hour, alone on its machine; SCALE=0.02 for a look, WORKLOADS=plain,lz4
+bench: setup ## measure beside MirrorMaker 2, alone on the machine (an hour); SCALE=0.02 for a try, WORKLOADS=plain,lz4
 	@$(BIN)/python -m causeway.lab.jars mirror-maker-4.3.1
 	@$(BIN)/python -m tests.bench.bench --scale $(SCALE) --workloads "$(WORKLOADS)"
-	@$(if $(WORKLOADS),,$(BIN)/python -m tests.groups.beside --scale $(SCALE))
-	@$(if $(WORKLOADS)$(filter-out 1,$(SCALE)),,$(BIN)/python -m tests.failover.pace)
+	@$(if $(WORKLOADS),,$(BIN)/python -m tests.integration.groups.compare_mm2 --scale $(SCALE))
+	@$(if $(WORKLOADS)$(filter-out 1,$(SCALE)),,$(BIN)/python -m tests.integration.failover.trials.pace)
 
-browser: setup ## what drives a browser for the part ui of make prove; the Chromium is the machine's own
+browser: setup ## install what drives a browser for the part ui of make prove; Chromium must be installed
 	@$(PYTHON) -m venv .causeway/browser
-	@.causeway/browser/bin/pip install -q $(AS_LOCKED) -r tests/ui/requirements.txt
+	@.causeway/browser/bin/pip install -q $(AS_LOCKED) -r tests/airflow/ui/requirements.txt
 
-bench-repack: setup ## repack alone on one core, two minutes; writes docs/repack.md
+bench-repack: setup ## measure repack alone on one core (two minutes); writes docs/repack.md
 	@$(BIN)/python -m tests.bench.repack_speed
 
 MINUTES ?= 10
-fuzz: setup ## the batch decoder against damage of every kind, for MINUTES=10
-	@$(BIN)/python -m tests.property.fuzz --minutes $(MINUTES)
+fuzz: setup ## give the batch decoder damaged bytes, for MINUTES=10
+	@$(BIN)/python -m tests.unit.property.fuzz --minutes $(MINUTES)
 
-demo: setup ## two clusters, Airflow and Spark: a mirror at work, and the proof
-	@$(BIN)/python -m causeway.entrypoints.demo up
+demo: setup ## start two clusters, Airflow and Spark; mirror, then compare every record
+	@$(BIN)/python -m causeway.demo.mirror up
 
-demo-failover: setup ## the demo's second act: sf dies, and its consumers go on on nyc
-	@$(BIN)/python -m causeway.entrypoints.demo failover
+demo-failover: setup ## kill sf in the running demo; its consumers continue on nyc
+	@$(BIN)/python -m causeway.demo.mirror failover
 
 demo-down: ## stop what the demo left running
-	@$(BIN)/python -m causeway.entrypoints.demo down
+	@$(BIN)/python -m causeway.demo.mirror down
 
-clean: ## stop what the demo or the lab left running; forget the environment, the jars and the lab's data
-	@if [ -x $(BIN)/causeway ]; then $(BIN)/python -m causeway.entrypoints.demo down; $(BIN)/causeway lab down; fi
+clean: ## stop the demo and the lab; delete the environment, the jars and the lab's data
+	@if [ -x $(BIN)/causeway ]; then $(BIN)/python -m causeway.demo.mirror down; $(BIN)/causeway lab down; fi
 	@rm -rf $(VENV) .causeway

@@ -8,9 +8,9 @@ from pathlib import Path
 import pendulum
 from airflow.sdk import DAG, get_parsing_context, task
 
-from causeway.config.deployment import Deployment
-from causeway.config.load import load_flows
-from causeway.entrypoints.airflow_drill import rehearse
+from causeway.airflow.tasks.drill import rehearse
+from causeway.config.flows_file.deployment import Deployment
+from causeway.config.flows_file.load import load_flows
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")

@@ -14,12 +14,12 @@ import pendulum
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, get_parsing_context, task
 
-from causeway.config.deployment import Deployment
-from causeway.config.load import load_flows
-from causeway.core.errors import BadInput
-from causeway.entrypoints import airflow_failback as tasks
-from causeway.entrypoints.airflow_approval import APPROVE
-from causeway.entrypoints.failback_ways import flow_back
+from causeway.airflow.approval_form import APPROVE
+from causeway.airflow.tasks import failback as tasks
+from causeway.config.flows_file.deployment import Deployment
+from causeway.config.flows_file.load import load_flows
+from causeway.config.flows_file.reverse_flow import flow_back
+from causeway.core.kernel.errors import BadInput
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
@@ -40,7 +40,7 @@ def failback_dag(deployment: Deployment, name: str) -> DAG:
         default_args={"pool": schedule.pool, "owner": "causeway"},
         params=tasks.failback_form(),
         tags=["failback", flow.source, flow.target],
-        doc_md=f"Goes back from {flow.target} to {flow.source} after a failover; see docs/runbook.md.",
+        doc_md=f"Returns from {flow.target} to {flow.source} after a failover; see docs/runbook.md.",
     ) as dag:
         looked = task(task_id=tasks.LOOK, **retried)(tasks.look_at_failback)(**of_flow)
         asked = task.branch(task_id="ask")(tasks.next_step)()

@@ -18,17 +18,17 @@ import pendulum
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, get_parsing_context, task
 
-from causeway.config.deployment import Deployment
-from causeway.config.load import load_flows
-from causeway.entrypoints import airflow_failover as tasks
-from causeway.entrypoints.airflow_approval import APPROVE
-from causeway.entrypoints.airflow_failover_form import failover_form
+from causeway.airflow.approval_form import APPROVE
+from causeway.airflow.failover_form import failover_form
+from causeway.airflow.tasks import failover as tasks
+from causeway.config.flows_file.deployment import Deployment
+from causeway.config.flows_file.load import load_flows
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
 _WAITS = timedelta(hours=4)
 _EITHER_WAY = "none_failed_min_one_success"
-"""Behind an approval, or behind none where nobody is asked."""
+"""After an approval, or without one where nobody is asked."""
 _RETRIED: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=10)}
 """Each step can be made again: what is committed says how far it came."""
 

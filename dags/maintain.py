@@ -12,9 +12,9 @@ from pathlib import Path
 import pendulum
 from airflow.sdk import DAG, get_parsing_context, task
 
-from causeway.config.deployment import Deployment
-from causeway.config.load import load_flows
-from causeway.entrypoints import airflow_maintenance
+from causeway.airflow.tasks import maintain
+from causeway.config.flows_file.deployment import Deployment
+from causeway.config.flows_file.load import load_flows
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
@@ -37,7 +37,7 @@ def maintenance_dag(deployment: Deployment, name: str) -> DAG:
             task_id="offset_map",
             retries=schedule.retries,
             retry_delay=timedelta(seconds=schedule.retry_delay_seconds),
-        )(airflow_maintenance.maintain_map)
+        )(maintain.maintain_map)
         offset_map(flow=name, flows_file=str(FLOWS_FILE))
     return dag
 

@@ -1,8 +1,8 @@
-"""One DAG per flow, `mirror__<flow>`: topics, copy, report, parked; drift, sync and groups behind copy.
+"""One DAG per flow, `mirror__<flow>`: topics, copy, report, parked; drift, sync and groups after copy.
 Flows that follow their source also have `groups__<flow>`: their consumer groups, each minute beside the copy.
 
 Parsing reads one small file; Kafka and Spark are touched only when tasks run. A mistake in the file shows
-on Airflow's page as this file's import error, with line, field, rule and way out.
+on Airflow's page as this file's import error, with line, field, rule and fix.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import pendulum
 from airflow.sdk import DAG, Asset, get_parsing_context, task
 
-from causeway.config.deployment import Deployment
-from causeway.config.load import load_flows
-from causeway.entrypoints import airflow_tasks
-from causeway.entrypoints.airflow_copy import CopyOperator
-from causeway.entrypoints.airflow_form import flow_document, run_form
-from causeway.entrypoints.airflow_groups import GroupsOperator
-from causeway.entrypoints.airflow_upkeep import upkeep_tasks
+from causeway.airflow.form import flow_document, run_form
+from causeway.airflow.tasks import run
+from causeway.airflow.tasks.copy import CopyOperator
+from causeway.airflow.tasks.groups import GroupsOperator
+from causeway.airflow.tasks.upkeep import upkeep_tasks
+from causeway.config.flows_file.deployment import Deployment
+from causeway.config.flows_file.load import load_flows
 
 PROJECT = Path(__file__).resolve().parents[1]
 FLOWS_FILE = Path(os.environ.get("CAUSEWAY_FLOWS") or PROJECT / "include" / "flows.yaml")
@@ -48,7 +48,7 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
         tags=["mirror", flow.source, flow.target],
         doc_md=flow_document(flow, schedule),
     ) as dag:
-        topics = task(task_id="topics", **retried)(airflow_tasks.prepare_topics)
+        topics = task(task_id="topics", **retried)(run.prepare_topics)
         copy = CopyOperator(
             task_id="copy",
             flow=name,
@@ -56,8 +56,8 @@ def mirror_dag(deployment: Deployment, name: str) -> DAG:
             application=str(PROJECT / "spark_jobs" / "copy_flow.py"),
             **retried,
         )
-        report = task(task_id="report", outlets=[asset])(airflow_tasks.publish_report)
-        parked = task(task_id="parked")(airflow_tasks.fail_if_parked)
+        report = task(task_id="report", outlets=[asset])(run.publish_report)
+        parked = task(task_id="parked")(run.fail_if_parked)
         topics(flow=name, flows_file=str(FLOWS_FILE)) >> copy
         if not deployment.groups[name].is_off:
             copy >> groups_task(name, **retried)

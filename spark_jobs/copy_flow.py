@@ -5,6 +5,6 @@ Not called copy.py: a script's folder comes first on the module path, and Spark 
 
 import sys
 
-from causeway.spark.driver import main
+from causeway.spark.copy_job import main
 
 raise SystemExit(main(sys.argv[1:]))

@@ -2,6 +2,6 @@
 
 import sys
 
-from causeway.spark.groups import main
+from causeway.spark.groups_job import main
 
 raise SystemExit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ nobody asks any more takes some 2 % of a core, and dozens of them take minutes f
 They die with pytest, even if that is killed with -9. Homes and logs stay under pytest's temporary directory
 (`pytest --basetemp` says where), as long as pytest keeps it.
 
-`make test` runs two workers, each with whole files and with brokers and ports of its own.
+`make test` runs three workers, each with whole files and with brokers and ports of its own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from causeway.lab.ports import PORTS_VARIABLE
 from causeway.lab.record import ClusterSpec
-from tests import took
-from tests.scratch import use_scratch
+from causeway.usecases.run_lock import write_proof
+from causeway.usecases.takeover import run as takeover_run
+from tests.support import took
+from tests.support.scratch import use_scratch
 
 _PORTS_OF_A_WORKER = 2_000
 
@@ -43,6 +45,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # it judges by the clock
 )
 settings.load_profile("causeway")
+
+_KEEPS = {"log.retention.check.interval.ms": "86400000"}
+"""Tests write records from years ago. A shared broker must not delete them in the middle of another test."""
 
 LabClusterFactory = Callable[..., LabCluster]
 AdminOf = Callable[[LabCluster], AdminClient]
@@ -98,18 +103,18 @@ def lab_cluster(
 
 @pytest.fixture(scope="session")
 def sf(shared_clusters: LabClusterFactory) -> LabCluster:
-    return shared_clusters("sf")
+    return shared_clusters("sf", broker_settings=_KEEPS)
 
 
 @pytest.fixture(scope="session")
 def nyc(shared_clusters: LabClusterFactory) -> LabCluster:
-    return shared_clusters("nyc")
+    return shared_clusters("nyc", broker_settings=_KEEPS)
 
 
 @pytest.fixture(scope="session")
 def nyc_v1(shared_clusters: LabClusterFactory) -> LabCluster:
     """A target of the old kind: Kafka 3.9, where transactions are of version 1."""
-    return shared_clusters("nyc_v1", kafka_version="3.9.2")
+    return shared_clusters("nyc_v1", kafka_version="3.9.2", broker_settings=_KEEPS)
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +128,18 @@ def admin_of() -> AdminOf:
         return clients[cluster.cluster_id]
 
     return of
+
+
+@pytest.fixture
+def nobody_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No group sync runs beside the test's failovers: they don't wait for what one may have sent before."""
+    monkeypatch.setattr(write_proof, "OUTLIVED_SECONDS", 0.05)
+
+
+@pytest.fixture
+def nobody_writes_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No MirrorMaker 2 is at work beside the test's takeovers: they don't watch for three seconds."""
+    monkeypatch.setattr(takeover_run, "_WATCHED_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -145,7 +162,7 @@ def topic_name() -> Callable[..., str]:
 def cluster_factory(
     temp: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[LabClusterFactory]:
-    """What a fixture yields: it stops all that it has made."""
+    """What a fixture yields: it kills all that it has made."""
     made, say = list[LabCluster](), _say(request)
 
     def make(name: str = "lab", *, home: Path | None = None, start: bool = True, **wishes: Any) -> LabCluster:
@@ -157,7 +174,7 @@ def cluster_factory(
 
     yield make
     for cluster in made:
-        cluster.stop()
+        cluster.kill()  # nobody reads its data any more, and to end in order takes seconds
 
 
 def _say(request: pytest.FixtureRequest) -> Callable[[str], None]:

@@ -8,7 +8,7 @@ from causeway import interruption
 def main() -> int:
     """:returns: the exit code. After it nothing is left that a signal could stop."""
     with interruption.listening(), interruption.whole():  # the command line alone says where it may be ended
-        from causeway.entrypoints.cli import main as run  # noqa: PLC0415 - not before signals are heard
+        from causeway.cli.main import main as run  # noqa: PLC0415 - not before signals are heard
 
         code = run()
         interruption.deaf()

@@ -2,7 +2,7 @@
 
 A signal's exception can strike anywhere: in an import, in a callback of librdkafka, in a task of an event
 loop, between the making of a thing and the block that deletes it, in the clean-up itself. There it is
-swallowed, becomes another error, or leaves behind what nobody names. So the handler only takes note, and
+swallowed, becomes another error, or leaves what nobody names. So the handler only takes note, and
 `check` raises the KeyboardInterrupt where nothing is half done: between two steps of the event loop, between
 two polls of a client. What waits long, and takes an exception well, stands in `at_once`; what may not be cut
 in two stands in `whole`. Where none of these comes within some seconds, it is raised wherever the code is,
@@ -90,7 +90,7 @@ class _Listener:
     def _say_still(self) -> None:
         if self.is_raised and not self._had_said:
             self._had_said = True
-            _write(_STILL)
+            _write_to_stderr(_STILL)
 
     def _overdue(self, number: int, frame: FrameType | None) -> None:
         if self.asked_at is None:
@@ -99,7 +99,7 @@ class _Listener:
                 known(number, frame)
             return
         if time.monotonic() - self.asked_at > CLEAN_UP_SECONDS:
-            _write(_NOT_OVER)
+            _write_to_stderr(_NOT_OVER)
             os._exit(EXIT_CODE)
         if not _is_importing(frame):
             self.strike()
@@ -133,7 +133,7 @@ def was_not_heard() -> bool:
 
 
 def leaves(words: str) -> None:
-    """What a command has done so far, and how to go on: said if a later signal finds no better words."""
+    """What a command has done so far, and how to go on: printed if a later signal finds no better words."""
     if _listener is not None:
         _listener.left = words
 
@@ -211,7 +211,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _write(line: str) -> None:
+def _write_to_stderr(line: str) -> None:
     """Straight to the descriptor: a handler may have struck inside of `print`."""
     with suppress(OSError):
         os.write(2, f"{line}\n".encode())

@@ -18,21 +18,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.flow import group_of, map_topic_of
-from causeway.core.identity import SourceOffset, TargetOffset, TopicPartition
-from causeway.core.inherited import LowerBound
-from causeway.core.translation import (
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.model.flow import group_of, map_topic_of
+from causeway.core.offsets.mm2_offset_syncs import LowerBound
+from causeway.core.offsets.translation import FlowMap, PartitionMap
+from causeway.core.offsets.why_not import (
     AheadOfMirror,
-    FlowMap,
     NeverMirrored,
     NotInFlow,
     OlderThanMap,
     OtherGeneration,
-    PartitionMap,
     WhyNot,
 )
-from causeway.flows.translation import load_flow_map
+from causeway.usecases.offsets.translate import load_flow_map
 
 __all__ = [
     "AheadOfMirror",

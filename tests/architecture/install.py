@@ -26,14 +26,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "include" / "causeway"
 NEEDS_AN_EXTRA = {
-    "causeway.entrypoints.airflow_home": "lab",
-    "causeway.entrypoints.airflow_processes": "lab",
-    "causeway.entrypoints.airflow_rest": "lab",
-    "causeway.entrypoints.airflow_": "airflow",
-    "causeway.entrypoints.demo": "lab",
+    "causeway.airflow.rest": "lab",
+    "causeway.airflow.": "airflow",
+    "causeway.demo": "lab",
     "causeway.lab": "lab",
-    "causeway.spark.driver": "spark",
-    "causeway.spark.groups": "spark",
+    "causeway.spark.copy_job": "spark",
+    "causeway.spark.groups_job": "spark",
     "causeway.spark.jvm": "spark",
     "causeway.spark.session": "spark",
 }

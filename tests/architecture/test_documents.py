@@ -10,16 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from causeway.core import (
-    flow_log,
-    group_stamp,
-    heartbeats,
-    inherited,
-    map_format,
-    mirror_maker_records,
-    position,
-)
-from causeway.core.failover import journal_format
+from causeway.core.groups import stamp
+from causeway.core.journal import journal_format
+from causeway.core.offsets import map_format, mm2_offset_syncs, packed_ranges
+from causeway.core.records import mm2_formats
+from causeway.core.state import flow_log, position
+from causeway.core.topics import heartbeats
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "include" / "causeway"
@@ -217,15 +213,15 @@ def test_the_page_of_stored_formats_says_what_the_code_writes() -> None:
         name: written[name].split()[0] for name in written if name != "what" and "version" not in name
     } == {
         "position": str(position._VERSION),
-        "offset map: value": str(map_format._VERSION),
+        "offset map: value": str(packed_ranges.VERSION),
         "offset map: kind of key": str(map_format.RUN),
         **{f"flow state: `{kind}`": str(version) for kind, version in kinds.items()},
         "flow state: all other kinds": "1",
         "journal of failovers": str(journal_format.VERSION),
-        "inherited offset syncs": str(inherited._VERSION),
-        "stamp of a group's offset": str(group_stamp._VERSION),
+        "inherited offset syncs": str(mm2_offset_syncs._VERSION),
+        "stamp of a group's offset": str(stamp._VERSION),
         "quarantined record": "no",
-        "checkpoint": str(mirror_maker_records._VERSION),
+        "checkpoint": str(mm2_formats._VERSION),
         "offset sync": "no",
         "heartbeat": str(heartbeats._VERSION),
     }

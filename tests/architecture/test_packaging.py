@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from causeway import __version__
-from causeway.entrypoints.extras import EXTRA_OF
+from causeway.cli.extras import EXTRA_OF
 from tests.architecture.install import ROOT, brought, project, requirements
 
 OWNERS = {
@@ -33,7 +33,7 @@ USED_WITHOUT_AN_IMPORT = {
     "rfc3339-validator",
 }
 NOT_OF_THE_LOCK = {"playwright"}
-"""Drives the browser, in an environment of its own: tests/ui/requirements.txt."""
+"""Drives the browser, in an environment of its own: tests/airflow/ui/requirements.txt."""
 RUNNING = (None, "spark", "airflow")
 BESIDE = ("lab", "dev")
 BUILDS_IT = "setuptools"
@@ -79,7 +79,7 @@ def provider_of(node: ast.ImportFrom) -> str:
     return f"apache-airflow-providers-{found[1].replace('.', '-')}" if found else ""
 
 
-def test_the_version_is_said_in_one_place() -> None:
+def test_the_version_is_written_in_one_place() -> None:
     """The wheel has the version of `causeway.__version__`: test_wheel.py builds it."""
     assert "version" not in project()
     assert project()["dynamic"] == ["version"]

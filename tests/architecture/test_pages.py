@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from causeway.core.failover.episode_stage import Stage
-from causeway.core.group_report import WOULD_BE_SYNCED
-from causeway.core.group_sync import Outcome
-from causeway.core.lane_task import ParkReason
-from causeway.entrypoints.cli import parser
+from causeway.cli.parser import parser
+from causeway.core.episode.stage import Stage
+from causeway.core.groups.report import WOULD_BE_SYNCED
+from causeway.core.groups.sync_rules import Outcome
+from causeway.core.state.parked import ParkReason
 from tests.architecture.prose import RENOVATED, commands, links, quoted
 
 ROOT = Path(__file__).parents[2]
 RUNNING = "docs/operations/running.md"
+PARKED = "docs/operations/parked-partitions.md"
 
 
 @cache
@@ -36,15 +37,21 @@ def verbs_of(program: ArgumentParser) -> dict[str, ArgumentParser]:
     return dict(found[0].choices) if found else {}
 
 
+def options_of(verb: ArgumentParser) -> set[str]:
+    return {option for action in verb._actions for option in action.option_strings}
+
+
 def unknown_in(command: str) -> list[str]:
     """Words of a command that the program doesn't know: its verb, or an option of that verb."""
     verb, words = program(), shlex.split(command.replace("...", "x"))[1:]
     while words and (below := verbs_of(verb)):
+        if words[0] in options_of(verb):
+            words = words[1:]
+            continue
         if words[0] not in below:
             return words[:1]
         verb, words = below[words[0]], words[1:]
-    known = {option for action in verb._actions for option in action.option_strings}
-    return [word for word in words if word.startswith("--") and word not in known]
+    return [word for word in words if word.startswith("--") and word not in options_of(verb)]
 
 
 @pytest.mark.parametrize("page", RENOVATED)
@@ -67,6 +74,8 @@ def test_each_command_in_a_sentence_has_a_verb_and_options_that_exist(page: str)
     [
         ("causeway lab up --nodes 3", []),
         ("causeway lab sideways", ["sideways"]),
+        ("causeway --version", []),
+        ("causeway --vision", ["--vision"]),
         ("causeway failback FLOW --homeward", ["--homeward"]),
         ('causeway lift FLOW --fence N --because "..."', []),
     ],
@@ -90,7 +99,7 @@ def test_each_stage_that_next_prints_is_explained(stage: Stage) -> None:
 
 @pytest.mark.parametrize("reason", ParkReason)
 def test_each_reason_to_park_has_its_remedy(reason: ParkReason) -> None:
-    rows = [line for line in text_of(RUNNING).splitlines() if line.startswith("| `")]
+    rows = [line for line in text_of(PARKED).splitlines() if line.startswith("| `")]
     assert any(f"`{reason}`" in row.split(" | ")[0] for row in rows)
 
 
@@ -106,3 +115,14 @@ def test_the_numbers_of_readme_are_those_that_were_measured() -> None:
     numbers = re.findall(r"(?<![\d,.])\d[\d,.-]*\d{2}(?![\d,])", section)
     assert len(numbers) > 20
     assert [each for each in numbers if each not in measured] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "template"),
+    [
+        ("docs/proof.md", "tests/proofs/chaos/mutations.md"),
+        ("docs/benchmarks.md", "tests/bench/method.md"),
+    ],
+)
+def test_what_a_measured_page_copies_from_a_file_is_that_file(page: str, template: str) -> None:
+    assert text_of(template) in text_of(page)

@@ -1,4 +1,4 @@
-"""What the runbook quotes is what the product prints: at night a reader searches it for what they see."""
+"""What the runbook and its pages quote is what the product prints: a reader searches for what they see."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import pytest
 from tests.architecture.prose import anchors, cells_of, lines_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = "docs/runbook.md"
+RUNBOOK = "docs/runbook.md"
+OPERATIONS = "docs/operations"
+HEADS = ("it says", "it shows", "you see", "the line says")
+"""Of the column of messages."""
 FOUND_BY_LINKS = {"going-home-the-failback", "when-causeways-own-topics-are-harmed"}
 """Other pages, and notes that people have kept, lead there."""
 _QUOTED = re.compile(r"`([^`]+)`")
 _LEFT_OPEN = re.compile(
     r"[.]{3}|\b[A-Z]\b|\d+|(?<=RECORDS )LOST|[,:;]"
-    r"|\b(?:and|by|failover|sf|nyc|causeway-[a-z]+[.]internal|causeway-offset-map)\b"
+    r"|\borders-|\b(?:and|by|failover|sf|nyc|causeway-[a-z]+[.]internal|causeway-offset-map)\b"
 )
 """What a message fills in, or puts together from several pieces."""
 _TYPED = ("causeway ", "--")
@@ -28,20 +31,29 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def messages() -> list[str]:
+def pages() -> list[str]:
+    found = sorted((ROOT / OPERATIONS).glob("*.md"))
+    return [RUNBOOK, *(f"{OPERATIONS}/{path.name}" for path in found)]
+
+
+def messages_of(page: str) -> list[str]:
     """Of tables of messages, and of those that say what a word of the output means."""
     found: list[str] = []
     is_of_messages = False
-    for line in lines_of(text_of(PAGE)):
+    for line in lines_of(text_of(page)):
         if line.kind != "table":
             is_of_messages = False
             continue
         cell = line.text.strip().strip("|").split(" | ")[0].strip()
-        if cells_of(line.text)[0] in ("it says", "it shows"):
+        if cells_of(line.text)[0] in HEADS:
             is_of_messages = True
         elif is_of_messages:
             found += [each for each in _QUOTED.findall(cell) if not each.startswith(_TYPED)]
-    return list(dict.fromkeys(found))
+    return found
+
+
+def messages() -> list[str]:
+    return list(dict.fromkeys(each for page in pages() for each in messages_of(page)))
 
 
 @cache
@@ -68,7 +80,22 @@ def unprinted(message: str) -> list[str]:
 
 
 def test_there_are_messages() -> None:
-    assert len(messages()) > 60
+    assert len(messages()) > 100
+
+
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("failover", 30),
+        ("failback", 30),
+        ("planned-switch", 6),
+        ("harmed-topics", 7),
+        ("running", 12),
+        ("parked-partitions", 18),
+    ],
+)
+def test_each_page_of_a_command_has_its_messages(page: str, least: int) -> None:
+    assert len(messages_of(f"{OPERATIONS}/{page}.md")) >= least
 
 
 @pytest.mark.parametrize("message", messages())
@@ -82,7 +109,7 @@ def test_each_message_is_printed_so(message: str) -> None:
         ("was begun by ... and isn't finished", []),
         ("NOT YET: fenced by X since T", []),
         ("is earlier than the eldest record there", ["is earlier than the eldest record there"]),
-        ("plan of ...: was ... on the paper and ... behind the fence", ["on the paper"]),
+        ("plan of ...: was ... on the paper and ... after the fence", ["on the paper"]),
     ],
 )
 def test_a_message_that_is_not_printed_would_be_found(message: str, missing: list[str]) -> None:
@@ -90,4 +117,4 @@ def test_a_message_that_is_not_printed_would_be_found(message: str, missing: lis
 
 
 def test_places_that_others_link_to_stay() -> None:
-    assert anchors(text_of(PAGE)) >= FOUND_BY_LINKS
+    assert anchors(text_of(RUNBOOK)) >= FOUND_BY_LINKS

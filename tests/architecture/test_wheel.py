@@ -14,14 +14,8 @@ import pytest
 
 from causeway import __version__
 from tests.architecture.install import PACKAGE, ROOT, project
+from tests.support.flows_yaml import ONE_FLOW
 
-FLOWS = """\
-clusters:
-  sf: {connection: kafka_sf}
-  nyc: {connection: kafka_nyc}
-flows:
-  sf_to_nyc: {source: sf, target: nyc, topics: [orders]}
-"""
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 INFO = f"causeway-{__version__}.dist-info"
 
@@ -96,7 +90,7 @@ def test_the_wheel_says_what_it_is_and_needs(wheel: Path) -> None:
 
 def test_the_command_works_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "flows.yaml").write_text(FLOWS)
+    (tmp_path / "include" / "flows.yaml").write_text(ONE_FLOW)
     assert ran(installed, tmp_path, "-m", "causeway", "--version") == f"causeway {__version__}\n"
     assert "sf_to_nyc" in ran(installed, tmp_path, "-m", "causeway", "flows")
 

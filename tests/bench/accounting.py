@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from causeway.lab.processes import ProcessIdentity
-from tests.chaos.processes import Member, members
+from tests.proofs.chaos.parts.processes import Member, members
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-_USER_TICKS, _SYSTEM_TICKS = 11, 12  # positions in /proc/<pid>/stat, counted behind the command's name
+_USER_TICKS, _SYSTEM_TICKS = 11, 12  # positions in /proc/<pid>/stat, counted after the command's name
 
 KindOf = Callable[[str], str]
 """From a process's command line to what kind of process it is."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from causeway.core.errors import CausewayError
+from causeway.core.kernel.errors import CausewayError
 from causeway.lab.jars import ensure_jars
 from tests.bench.data import make_data
 from tests.bench.gauge import Gauge

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
-from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.kernel.endpoint import ClusterEndpoint
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from tests.bench.workloads import Workload
 

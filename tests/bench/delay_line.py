@@ -1,4 +1,5 @@
-"""A slow line in front of one broker: every byte arrives a fixed time after it was sent, in both directions.
+"""A slow line between clients and one broker: every byte arrives a fixed time after it was sent, in both
+directions.
 
     python -I -S delay_line.py      (a process of its own, so that its work is nobody's)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
-from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, Wire
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.identity import TopicPartition
-from causeway.core.isolation import Seen, read_committed
-from causeway.core.ports import Fetched, FetchFrom, LogEnd, Refused, Unreachable
+from causeway.brokers.transport.connection import Network, Wire
+from causeway.brokers.wire.target_log import WireTarget
+from causeway.core.copy.ports import Fetched, FetchFrom, LogEnd, Refused, Unreachable
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.records.visibility import Visibility, read_committed
 
 T = TypeVar("T")
 _FETCH_BYTES = 32 << 20
@@ -118,7 +118,7 @@ def _offsets(answers: Mapping[TopicPartition, int | Refused]) -> dict[TopicParti
 def _count(tally: Tally, answer: Fetched, at: int) -> int:
     for head, _, seen in read_committed(answer.records, answer.aborted, at):
         at = head.next_offset
-        if seen is Seen.DATA:
+        if seen is Visibility.DATA:
             tally.records += head.record_count
             tally.batches += 1
             tally.log_bytes += head.size_bytes

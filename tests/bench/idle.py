@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from causeway.config.load import load_flows
-from causeway.core.lane_task import LaneResult
-from causeway.flows import copy
-from causeway.flows.copy import RunOptions, copy_flow
-from causeway.flows.ownership import Holder
+from causeway.config.flows_file.load import load_flows
+from causeway.core.copy.lane_task import LaneResult
+from causeway.usecases.copy import run
+from causeway.usecases.copy.blocking_driver import copy_flow
+from causeway.usecases.copy.run import RunOptions
+from causeway.usecases.run_lock.ownership import RunOwner
 from tests.bench.peers.causeway_spark import CausewayOnSpark, flow_name, flows_file
 from tests.bench.peers.contender import Scene
 from tests.bench.turn import TurnFailed, run_alone
@@ -23,12 +24,12 @@ class Idleness:
     run_cpu_seconds: float
     rounds: int
     round_wall_seconds: float
-    """Without the pause behind it."""
+    """Without the pause after it."""
     round_cpu_seconds: float
 
 
 def measure_idleness(scene: Scene, *, followed_seconds: float) -> Idleness:
-    """Behind a turn of Causeway that has copied everything, before it is swept away."""
+    """After a turn of Causeway that has copied everything, before it is swept away."""
     wall, cpu = run_alone(CausewayOnSpark().prepare(scene), scene.folder, "no-op")
     rounds, seconds, used = _follow(scene, followed_seconds)
     return Idleness(
@@ -37,7 +38,7 @@ def measure_idleness(scene: Scene, *, followed_seconds: float) -> Idleness:
         run_wall_seconds=wall,
         run_cpu_seconds=cpu,
         rounds=rounds,
-        round_wall_seconds=seconds / rounds - copy._IDLE_SECONDS,
+        round_wall_seconds=seconds / rounds - run._IDLE_SECONDS,
         round_cpu_seconds=used / rounds,
     )
 
@@ -52,7 +53,7 @@ def _follow(scene: Scene, followed_seconds: float) -> tuple[int, float, float]:
         return False
 
     options = RunOptions(
-        holder=Holder(name="bench", run_id="bench idle"),
+        holder=RunOwner(name="bench", run_id="bench idle"),
         run_for_seconds=followed_seconds,
         is_interrupted=count,
     )

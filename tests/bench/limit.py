@@ -20,13 +20,13 @@ from typing import Any
 
 import google_crc32c
 
-from causeway.brokers.append_request import AppendRequest
-from causeway.brokers.log_reader import WireLogReader
-from causeway.brokers.wire import Network, Wire
-from causeway.core.batches import rebase, split_batches
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.identity import TopicPartition
-from causeway.core.ports import Appended, Fetched, FetchFrom, LogEnd
+from causeway.brokers.transport.append_request import AppendRequest
+from causeway.brokers.transport.connection import Network, Wire
+from causeway.brokers.wire.log_reader import WireLogReader
+from causeway.core.copy.ports import Appended, Fetched, FetchFrom, LogEnd
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.records.batches import rebase, split_batches
 
 _FETCH_BYTES = 16 << 20
 _PIECE_BYTES = 64 << 20
@@ -118,7 +118,7 @@ class LimitPass:
 
 
 def next_offset(records: memoryview) -> int:
-    """Behind the last whole batch, found by hopping from length to length."""
+    """After the last whole batch, found by hopping from length to length."""
     position, found = 0, -1
     while len(records) - position > _LAST_DELTA_AT + 4:
         base, length = _PREFIX.unpack_from(records, position)

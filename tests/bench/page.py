@@ -19,16 +19,16 @@ from causeway.lab.places import java_executable
 from causeway.lab.record import NEWEST_KAFKA
 from tests.bench.slow_line import LineOutcome, line_table
 from tests.bench.table import Outcome, markdown
-from tests.sections import write_section
+from tests.support.sections import write_section
 
 SECTIONS = ("bench", "groups", "failover", "map")
-"""Of the page; `tests/groups/beside.py` writes the second, `tests/failover/pace.py` the third,
-`tests/translation/followed.py` the fourth."""
+"""Of the page; `tests/integration/groups/compare_mm2.py` writes the second,
+`tests/integration/failover/trials/pace.py` the third, `tests/proofs/translation/followed.py` the fourth."""
 _METHOD = Path(__file__).with_name("method.md")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 _LINE = """\
-One partition, with a proxy between everybody and the source that holds each byte back for 50 ms, in both
-directions; the speed without delay is measured through the same proxy.
+One partition. A proxy between all contenders and the source delays each byte by 50 ms, in both directions.
+The speed without delay is measured through the same proxy.
 
 """
 
@@ -109,14 +109,15 @@ def _page(outcomes: Sequence[Outcome], line: LineOutcome | None) -> str:
 def _place() -> str:
     here = machine()
     return f"""\
-Written by `make bench` on {here["date"]}; the raw numbers are in `benchmarks.json`. Causeway \
+`make bench` wrote this section on {here["date"]}; the raw numbers are in `benchmarks.json`. \
+Versions: Causeway \
 {here["causeway"]}, Kafka and MirrorMaker {here["kafka"]}, Spark {here["spark"]}, \
 Python {here["python"]}, librdkafka {here["librdkafka"]}, {here["java"]}.
 
 One machine holds everything: {here["cores"]} cores ({here["processor"]}), \
-{here["memory_gigabytes"]} GB, {here["system"]}. The two brokers take their share of it: contenders compete
-with them for the same cores, and the numbers are noisy. Each cell is the mean of the turns, `±` the distance
-between the fastest and the slowest. Ratios say more than rates.
+{here["memory_gigabytes"]} GB, {here["system"]}. The two brokers take their share: contenders compete with
+them for the same cores, and the numbers are noisy. Each cell is the mean of the turns, and `±` is the
+distance between the fastest and the slowest turn. Ratios say more than rates.
 """
 
 
@@ -147,8 +148,8 @@ def _idle_table(outcomes: Sequence[Outcome]) -> str:
     ]
     told = f"{min(waiting) * 1000:.0f} to {max(waiting) * 1000:.0f}" if waiting else "no"
     return (
-        "A run of Causeway that finds everything copied, from the start of spark-submit to its end; and a\n"
-        "round of a run that follows a quiet source, without the pause of 0.2 s behind it.\n\n"
+        "A run of Causeway that finds everything copied, from the start of spark-submit to its end. Also a\n"
+        "round of a run that follows a quiet source, without the pause of 0.2 s after it.\n\n"
         + "".join(lines)
-        + f"\nMirrorMaker 2 in the seconds behind its last record: {told} CPU-ms a second.\n"
+        + f"\nMirrorMaker 2 in the seconds after its last record: {told} CPU-ms a second.\n"
     )

@@ -1,7 +1,8 @@
 """How fast batches are repacked, alone on one core: `make bench-repack` writes docs/repack.md.
 
-No broker, no network: batches in memory go through `core/repack.py` as a lane sends them, rebase included.
-Time is CPU time of this process, the best of several tries: what else the machine does isn't measured.
+No broker, no network: batches in memory go through `core/copy/repack.py` as a lane sends them, rebase
+included. Time is CPU time of this process, the best of several tries: what else the machine does isn't
+measured.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from causeway.core.batches import BatchHead, rebase, split_batches
-from causeway.core.codecs import Codec
-from causeway.core.demands import Demands
-from causeway.core.records import Record, encode_batch
-from causeway.core.repack import repack
-from tests.fidelity.cases import NOBODY
+from causeway.core.copy.repack import repack
+from causeway.core.copy.target_limits import TargetLimits
+from causeway.core.records.batches import BatchHead, rebase, split_batches
+from causeway.core.records.compression import Codec
+from causeway.core.records.records import Record, encode_batch
+from tests.integration.fidelity.cases import NOBODY
 
 PAGE = Path(__file__).parents[2] / "docs" / "repack.md"
 LEAST_PER_SECOND = 250_000
@@ -28,10 +29,11 @@ _TRIES = 7
 _HEAD = f"""\
 # Repack, alone
 
-Written by `make bench-repack`: records of {RECORD_BYTES} B (value; key of 10 B beside it) through
-`core/repack.py` on one core, in memory, from the bytes of a fetch to the bytes of an append; CPU time, best
-of {_TRIES}. The bar is {LEAST_PER_SECOND:,} records/s, each way. With a codec both directions of it are in
-the number.
+How fast Causeway rebuilds batches, alone on one core and in memory. `make bench-repack` writes this page.
+
+Each record has a value of {RECORD_BYTES} B and a key of 10 B. The time runs from the bytes of a fetch to
+the bytes of an append. It is CPU time, the best of {_TRIES} tries. With a codec it includes decompression
+and compression. The bar is {LEAST_PER_SECOND:,} records/s in each row.
 
 | what | batch of | records/s |
 |---|---|---|
@@ -76,22 +78,22 @@ def measure(tries: int = _TRIES) -> list[Measured]:
         _measured("100 batches of one, joined", batches(1, Codec.NONE, 100), tries),
         _measured("100 batches of eight, joined", batches(8, Codec.NONE, 100), tries),
         _measured(
-            "split in eight", batches(8_000, Codec.NONE), tries, demands=Demands(largest_bytes=128 << 10)
+            "split in eight", batches(8_000, Codec.NONE), tries, demands=TargetLimits(largest_bytes=128 << 10)
         ),
-        _measured("lz4 to zstd", batches(9_000, Codec.LZ4), tries, demands=Demands(codec=Codec.ZSTD)),
+        _measured("lz4 to zstd", batches(9_000, Codec.LZ4), tries, demands=TargetLimits(codec=Codec.ZSTD)),
     ]
     return found
 
 
 def _measured(
-    what: str, some: Batches, tries: int, *, first_wanted: int = 0, demands: Demands | None = None
+    what: str, some: Batches, tries: int, *, first_wanted: int = 0, demands: TargetLimits | None = None
 ) -> Measured:
     count = sum(head.record_count for head, _ in some)
     each, repeats = count // len(some), max(1, 40_000 // count)
 
     def way() -> None:
         for _ in range(repeats):
-            done = repack(some, first_wanted=first_wanted, demands=demands or Demands())
+            done = repack(some, first_wanted=first_wanted, demands=demands or TargetLimits())
             for made in done.made:
                 rebase(memoryview(made.batch), producer_id=1, producer_epoch=0, base_sequence=0)
 

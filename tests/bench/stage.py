@@ -13,7 +13,7 @@ from causeway.lab.clients import admin_client
 from causeway.lab.cluster import LabCluster
 from causeway.lab.record import ClusterSpec
 from tests.bench.workloads import Workload
-from tests.chaos.processes import wait_until
+from tests.proofs.chaos.parts.processes import wait_until
 
 # As a server would run it: no small heap, and the compiler that the lab leaves out to start faster.
 _JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")

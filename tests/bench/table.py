@@ -58,7 +58,7 @@ class Row:
 
 
 def limit_cells(outcome: Outcome) -> tuple[str, ...]:
-    """The limit's own line: it isn't a mirror, so nothing is said of what it costs."""
+    """The limit's own line: it isn't a mirror, so nothing is reported of what it costs."""
     work, rates = outcome.workload, [outcome.workload.records / each for each in outcome.limit_seconds]
     rate = fmean(rates)
     told = (
@@ -175,10 +175,10 @@ def markdown(outcome: Outcome) -> str:
 
 
 def standstills(outcome: Outcome) -> list[str]:
-    """Turns that have no numbers: whoever stood still was killed after two minutes without a record."""
+    """Turns that have no numbers: a contender that stopped was killed after two minutes without a record."""
     return [
-        f"{each.contender} stood still in one turn, at {each.records:,} of {outcome.workload.records:,} "
-        f"records ({each.why}, tried again without end), and was killed; its other turns are in the table."
+        f"{each.contender} stopped in one turn, at {each.records:,} of {outcome.workload.records:,} "
+        f"records ({each.why}, tried again without end), and was killed. Its other turns are in the table."
         for each in outcome.stood_still
     ]
 

@@ -18,8 +18,8 @@ from tests.bench.peers.plain_loop import PlainLoop
 from tests.bench.table import plain_text
 from tests.bench.turn import TurnFailed, take_turn
 from tests.bench.workloads import WORKLOADS, Workload, chosen
-from tests.chaos.processes import Started, members
-from tests.chaos.processes import start as start_process
+from tests.proofs.chaos.parts.processes import Started, members
+from tests.proofs.chaos.parts.processes import start as start_process
 
 pytestmark = pytest.mark.integration
 

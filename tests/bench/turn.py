@@ -18,7 +18,7 @@ from typing import Any
 from tests.bench.accounting import Account, sample_now
 from tests.bench.gauge import Gauge
 from tests.bench.peers.contender import Contender, Launch, Scene
-from tests.chaos.processes import Started, start, wait_until
+from tests.proofs.chaos.parts.processes import Started, start, wait_until
 
 _METER = Path(__file__).with_name("meter.py")
 _SAMPLE_SECONDS = 0.2

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from causeway.core.errors import CausewayError
+from causeway.core.kernel.errors import CausewayError
 from tests.bench.bench import Bench
 from tests.bench.peers.causeway_spark import CausewayOnSpark
 from tests.bench.turn import Measurement, TurnFailed

@@ -10,20 +10,21 @@ from uuid import UUID
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from causeway.brokers.owner import WireOwner
-from causeway.brokers.target_log import WireTarget
-from causeway.brokers.wire import Network, Wire
-from causeway.core.codecs import Codec
-from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import AppendAnswer, LogEnd
-from causeway.core.position import Position
-from causeway.core.producer import ProducerState
-from causeway.core.records import Record, encode_batch
+from causeway.brokers.transport.connection import Network, Wire
+from causeway.brokers.wire.lane_transaction import LaneTransaction
+from causeway.brokers.wire.target_log import WireTarget
+from causeway.core.copy.ports import AppendAnswer, LogEnd
+from causeway.core.copy.producer import ProducerState
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.model.naming import FLOWS_TOPIC
+from causeway.core.records.compression import Codec
+from causeway.core.records.records import Record, encode_batch
+from causeway.core.state.position import Position
 from causeway.lab.clients import wait_for_leaders
-from tests.simulation.cluster import SimCluster
-from tests.simulation.loop import Loop, Process, VirtualNetwork
-from tests.simulation.wire import SimWire
+from tests.simulation.cluster.cluster import SimCluster
+from tests.simulation.cluster.loop import Loop, Process, VirtualNetwork
+from tests.simulation.cluster.wire import SimWire
+from tests.support import builders
 
 TIMEOUT_MS = 20_000
 FIRST_MS = 1_700_000_000_000
@@ -57,20 +58,20 @@ class Bench:
         await target.wire.connect()
         return target
 
-    async def claim(self) -> tuple[WireTarget, WireOwner]:
+    async def claim(self) -> tuple[WireTarget, LaneTransaction]:
         """A client of its own, as another worker has it."""
         target = await self.client()
         owner = await target.claim(self.lane, timeout_ms=TIMEOUT_MS)
-        assert isinstance(owner, WireOwner)
+        assert isinstance(owner, LaneTransaction)
         return target, owner
 
-    def as_before(self, target: WireTarget, producer: ProducerState) -> WireOwner:
+    def as_before(self, target: WireTarget, producer: ProducerState) -> LaneTransaction:
         """Somebody who still believes in this epoch."""
         held = ProducerState(producer.producer_id, producer.epoch)
-        return WireOwner(target.wire, self.lane, TIMEOUT_MS, held)
+        return LaneTransaction(target.wire, self.lane, TIMEOUT_MS, held)
 
     async def append(
-        self, owner: WireOwner, tp: TopicPartition, count: int, *, at: int | None = None
+        self, owner: LaneTransaction, tp: TopicPartition, count: int, *, at: int | None = None
     ) -> AppendAnswer:
         """The answer for a batch of so many records; repeated while the last transaction completes."""
         sequence = owner.producer.take_sequence(tp, count) if at is None else at
@@ -98,17 +99,7 @@ class Bench:
         return end
 
     def position(self, source_next: int, target_next: int) -> Position:
-        return Position(
-            source_next=SourceOffset(source_next),
-            target_next=TargetOffset(target_next),
-            source_topic_id=UUID(int=1),
-            target_topic_id=self.topic_id,
-            source_epoch=0,
-            target_epoch=0,
-            generation=Generation(1),
-            producer_id=1,
-            time_ms=2,
-        )
+        return builders.position(source_next, target_next, target_topic_id=self.topic_id, time_ms=2)
 
 
 def data(producer: ProducerState, count: int, sequence: int) -> bytes:
@@ -162,7 +153,9 @@ def bench(request: pytest.FixtureRequest, topic_name: Callable[..., str], partit
         return found.topic_id
 
     topic_id = network.run(known)
-    yield Bench(network, new_wire, is_v2, name, topic_id, f"causeway.{name}.0", f"causeway.{name}")
+    made = Bench(network, new_wire, is_v2, name, topic_id, f"causeway.{name}.0", f"causeway.{name}")
+    yield made
+    made.run(made.claim)  # what the test left open is aborted now, not in the middle of another test
     for wire in wires:
         wire.disconnect()
     network.close()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from causeway.brokers.consumer_groups import ConsumerGroups
-from causeway.brokers.offset_deletion import forget_offsets
-from causeway.core.group_sync import Committed
-from causeway.core.identity import TopicPartition
-from causeway.core.ports import Refused
-from causeway.core.position import ForeignPosition, Position
+from causeway.brokers.wire.consumer_groups import ConsumerGroups
+from causeway.brokers.wire.delete_offsets import forget_offsets
+from causeway.core.copy.ports import Refused
+from causeway.core.groups.sync_rules import Committed
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.state.position import ForeignPosition, Position
 from tests.contract.conftest import Bench
 
 pytestmark = pytest.mark.integration

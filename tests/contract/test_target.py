@@ -9,36 +9,38 @@ from uuid import UUID
 
 import pytest
 
-from causeway.brokers.group_offsets import _offsets_request
-from causeway.brokers.owner import WireOwner, init_producer
-from causeway.brokers.target_log import WireTarget
-from causeway.core.batches import rebase
-from causeway.core.codecs import Codec
-from causeway.core.flow_state import FlowState, run_record
-from causeway.core.identity import TopicPartition
-from causeway.core.isolation import Seen, read_committed
-from causeway.core.kafka_errors import KafkaErrorCode as Code
-from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.ports import (
+from causeway.brokers.wire.lane_claim import init_producer
+from causeway.brokers.wire.lane_transaction import LaneTransaction
+from causeway.brokers.wire.positions import _offsets_request
+from causeway.brokers.wire.target_log import WireTarget
+from causeway.core.copy.ports import (
     AppendAnswer,
     Appended,
-    Beaten,
     EpochEnd,
     FetchAnswer,
     Fetched,
     FetchFrom,
+    LaneFenced,
     OpenTransaction,
     Refused,
 )
-from causeway.core.position import ForeignPosition, Position
-from causeway.core.producer import ProducerEpoch, ProducerState
-from causeway.core.records import Record, encode_batch
+from causeway.core.copy.producer import ProducerEpoch, ProducerState
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.kernel.kafka_errors import KafkaErrorCode as Code
+from causeway.core.model.naming import FLOWS_TOPIC
+from causeway.core.records.batches import rebase
+from causeway.core.records.compression import Codec
+from causeway.core.records.records import Record, encode_batch
+from causeway.core.records.visibility import Visibility, read_committed
+from causeway.core.state.flow_records import run_record
+from causeway.core.state.flow_state import FlowState
+from causeway.core.state.position import ForeignPosition, Position
 from tests.contract.conftest import TIMEOUT_MS, Bench, data
 
 pytestmark = pytest.mark.integration
 
 Held = Position | ForeignPosition | None
-Found = list[tuple[Seen, int]]
+Found = list[tuple[Visibility, int]]
 """Batches, and how many records each has."""
 Open = dict[TopicPartition, list[int] | Refused]
 Transaction = OpenTransaction | None
@@ -75,7 +77,7 @@ def test_every_append_tells_its_offset(bench: Bench) -> None:
     assert [a.base_offset for a in bench.run(work)] == [0, 3, 0]
 
 
-def test_behind_a_marker_the_next_offset_is_one_further(bench: Bench) -> None:
+def test_after_a_marker_the_next_offset_is_one_further(bench: Bench) -> None:
     async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
@@ -121,7 +123,7 @@ def test_where_nothing_is_known_of_a_producer_only_v2_wants_its_first_batch(benc
         assert answer.base_offset == 0
 
 
-def test_sequences_begin_anew_with_each_epoch(bench: Bench) -> None:
+def test_sequences_begin_again_with_each_epoch(bench: Bench) -> None:
     async def work() -> AppendAnswer:
         _, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
@@ -186,11 +188,11 @@ def test_a_claim_beats_the_older_owner_in_everything(bench: Bench) -> None:
         await bench.append(old, bench.here, 3)
         await bench.claim()
         answer = await bench.append(old, bench.here, 1)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await old.commit_positions(bench.group, {bench.here: bench.position(5, 3)})
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await old.end(commit=True)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await old.end(commit=False)
         return answer
 
@@ -198,7 +200,7 @@ def test_a_claim_beats_the_older_owner_in_everything(bench: Bench) -> None:
 
 
 def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench) -> None:
-    """No marker has told that partition's leader of the claim: the coordinator does."""
+    """No marker has reached that partition's leader with the claim: the coordinator does."""
 
     async def work() -> AppendAnswer:
         _, old = await bench.claim()
@@ -207,7 +209,7 @@ def test_a_beaten_owner_is_refused_where_it_never_was(bench: Bench) -> None:
         fresh = bench.as_before(await bench.client(), old.producer)
         if bench.is_v2:
             return await bench.append(fresh, bench.there, 1)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await fresh.append({bench.there: data(fresh.producer, 1, 0)})
         return Refused(int(Code.INVALID_PRODUCER_EPOCH))
 
@@ -227,14 +229,14 @@ def test_a_claim_aborts_what_was_open_and_answers_when_it_is_closed(bench: Bench
 
     stable, end, position, found = bench.run(work)
     assert (stable, end, position) == (4, 4, None)
-    assert found == [(Seen.ABORTED, 3), (Seen.MARKER, 1)]
+    assert found == [(Visibility.ABORTED, 3), (Visibility.MARKER, 1)]
 
 
 def test_claiming_again_with_what_one_holds_is_refused_to_the_beaten(bench: Bench) -> None:
     async def work() -> None:
         target, old = await bench.claim()
         await bench.claim()
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await init_producer(target.wire, bench.lane, TIMEOUT_MS, old.producer)
 
     bench.run(work)
@@ -292,14 +294,14 @@ def test_a_late_position_of_an_ended_transaction_is_refused(bench: Bench) -> Non
         await owner.end(commit=True)
         await target.positions(bench.group, [bench.here], stable=True)
         late = bench.as_before(await bench.client(), before)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await late.commit_positions(bench.group, {bench.here: bench.position(1, 1)})
         return (await target.positions(bench.group, [bench.here], stable=True))[bench.here]
 
     assert bench.run(work) == bench.position(5, 3)
 
 
-def state_of(owner: WireOwner) -> ProducerState:
+def state_of(owner: LaneTransaction) -> ProducerState:
     return ProducerState(owner.producer.producer_id, owner.producer.epoch)
 
 
@@ -318,7 +320,7 @@ def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench) -> None:
             answer = (await late.append({bench.here: data(before, 1, 3)}))[bench.here]
             assert isinstance(answer, Refused)
             return answer.code
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await late.append({bench.here: data(before, 1, 3)})
         return Code.INVALID_PRODUCER_EPOCH
 
@@ -326,7 +328,7 @@ def test_after_its_end_no_batch_of_a_transaction_gets_in(bench: Bench) -> None:
 
 
 def test_an_end_that_comes_again(bench: Bench) -> None:
-    """v2 tells the owner its next epoch again; an abort behind the commit is refused. On v1 the lane has
+    """v2 gives the owner its next epoch again; an abort after the commit is refused. On v1 the lane has
     been claimed again by then."""
 
     async def work() -> Found:
@@ -340,13 +342,13 @@ def test_an_end_that_comes_again(bench: Bench) -> None:
             await again.end(commit=True)
             assert again.producer.epoch == owner.producer.epoch
         else:
-            with pytest.raises(Beaten):
+            with pytest.raises(LaneFenced):
                 await again.end(commit=True)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await bench.as_before(target, before).end(commit=False)
         return await seen(bench, target, bench.here)
 
-    assert bench.run(work) == [(Seen.DATA, 3), (Seen.MARKER, 1)]
+    assert bench.run(work) == [(Visibility.DATA, 3), (Visibility.MARKER, 1)]
 
 
 def test_aborted_data_is_nothing_to_a_reader(bench: Bench) -> None:
@@ -359,13 +361,18 @@ def test_aborted_data_is_nothing_to_a_reader(bench: Bench) -> None:
         await bench.settled(target, bench.here)
         return await seen(bench, target, bench.here)
 
-    assert bench.run(work) == [(Seen.ABORTED, 3), (Seen.MARKER, 1), (Seen.DATA, 2), (Seen.MARKER, 1)]
+    assert bench.run(work) == [
+        (Visibility.ABORTED, 3),
+        (Visibility.MARKER, 1),
+        (Visibility.DATA, 2),
+        (Visibility.MARKER, 1),
+    ]
 
 
 def test_nothing_can_be_committed_without_a_transaction(bench: Bench) -> None:
     async def work() -> None:
         _, owner = await bench.claim()
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await owner.end(commit=True)
 
     bench.run(work)
@@ -384,7 +391,7 @@ def test_an_empty_transaction_leaves_a_marker(bench: Bench) -> None:
         stable, end = await bench.settled(target, bench.here)
         return stable, end, await seen(bench, target, bench.here)
 
-    assert bench.run(work) == (1, 1, [(Seen.MARKER, 1)])
+    assert bench.run(work) == (1, 1, [(Visibility.MARKER, 1)])
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -413,7 +420,7 @@ def test_an_empty_transaction_over_a_group_is_accepted_with_nothing_pending(benc
 # logs
 
 
-def test_what_is_open_is_behind_the_last_stable_offset(bench: Bench) -> None:
+def test_what_is_open_is_after_the_last_stable_offset(bench: Bench) -> None:
     async def work() -> tuple[Told, tuple[int, int], Open, int]:
         target, owner = await bench.claim()
         await bench.append(owner, bench.here, 3)
@@ -481,11 +488,11 @@ def test_a_fetch_begins_with_the_batch_that_holds_the_offset(bench: Bench) -> No
         return await seen(bench, target, bench.here, 1), await seen(bench, target, bench.here, 3)
 
     first, second = bench.run(work)
-    assert first == [(Seen.DATA, 3), (Seen.DATA, 2), (Seen.MARKER, 1)]
-    assert second == [(Seen.DATA, 2), (Seen.MARKER, 1)]
+    assert first == [(Visibility.DATA, 3), (Visibility.DATA, 2), (Visibility.MARKER, 1)]
+    assert second == [(Visibility.DATA, 2), (Visibility.MARKER, 1)]
 
 
-def test_turns_are_said_in_one_order(bench: Bench) -> None:
+def test_turns_are_recorded_in_one_order(bench: Bench) -> None:
     async def work() -> tuple[int, FlowState]:
         first, second = await bench.client(), await bench.client()
         flow = bench.group.removeprefix("causeway.")
@@ -551,10 +558,10 @@ def test_one_claimed_lane_answers_for_all(bench: Bench) -> None:
     assert found == positions
 
 
-# settling: what anybody is told of a lane's transaction, and who may commit it
+# settling: what anybody sees of a lane's transaction, and who may commit it
 
 
-def test_what_is_open_is_told_to_anybody(bench: Bench) -> None:
+def test_what_is_open_is_shown_to_anybody(bench: Bench) -> None:
     async def work() -> tuple[Transaction, Transaction, ProducerState, Transaction, Transaction]:
         bystander = await bench.client()
         never = await bystander.open_transaction(bench.lane)
@@ -610,7 +617,7 @@ def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Be
         ends = await v2.settled(bystander, v2.here)
         position = await bystander.positions(v2.group, [v2.here], stable=True)
         refused = await v2.append(owner, v2.here, 1)
-        with pytest.raises(Beaten):
+        with pytest.raises(LaneFenced):
             await owner.commit_positions(v2.group, {v2.here: v2.position(9, 9)})
         return asked, ends, position[v2.here], refused, await seen(v2, bystander, v2.here)
 
@@ -619,7 +626,7 @@ def test_settling_commits_data_and_position_and_its_owner_appends_no_more(v2: Be
     assert ends == (4, 4)
     assert position == v2.position(5, 3)
     assert refused.code == Code.INVALID_PRODUCER_EPOCH
-    assert found == [(Seen.DATA, 3), (Seen.MARKER, 1)]
+    assert found == [(Visibility.DATA, 3), (Visibility.MARKER, 1)]
 
 
 def test_an_owner_that_is_settled_while_it_commits_learns_the_next_epoch(v2: Bench) -> None:
@@ -648,10 +655,10 @@ def test_what_somebody_ended_or_claimed_meanwhile_is_described_again(v2: Bench) 
         asked = await bystander.settle(v2.lane, found)
         return asked, await bystander.open_transaction(v2.lane), await seen(v2, bystander, v2.here)
 
-    assert v2.run(work) == (True, None, [(Seen.ABORTED, 3), (Seen.MARKER, 1)])
+    assert v2.run(work) == (True, None, [(Visibility.ABORTED, 3), (Visibility.MARKER, 1)])
 
 
-def test_without_a_transaction_settling_is_refused_for_good(v2: Bench) -> None:
+def test_without_a_transaction_settling_is_refused_permanently(v2: Bench) -> None:
     async def work() -> bool:
         bystander = await v2.client()
         _, owner = await v2.claim()

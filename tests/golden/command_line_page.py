@@ -1,4 +1,4 @@
-"""docs/command-line.md: each verb of `causeway` from its parser and from entrypoints/verb_texts.py."""
+"""docs/command-line.md: each verb of `causeway` from its parser and from cli/verb_texts.py."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from causeway.entrypoints.cli import parser
-from causeway.entrypoints.exit_codes import EXIT_CODES
-from causeway.entrypoints.verb_texts import VERB_TEXTS
+from causeway.cli.exit_codes import EXIT_CODES
+from causeway.cli.parser import parser
+from causeway.cli.verb_texts import VERB_TEXTS
 from tests.golden.markdown import fenced, head, joined, link, table
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -26,9 +26,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 _ABOUT: Mapping[str, str] = {
     "Repair": "Run these commands as `status`, `doctor` or a run prints them. All of them may be repeated.",
-    "Failover": "The [runbook](runbook.md) goes through these commands step by step.",
+    "Failover": "The [runbook](runbook.md) has the decision, and a page for each command, step by step.",
     "Offsets": "They use the [offset map](offset-map.md).",
-    "MirrorMaker 2": "[Taking over from MirrorMaker 2](mirrormaker2.md) explains both steps.",
+    "MirrorMaker 2": "[Taking over from MirrorMaker 2](migrate-from-mirrormaker2.md) explains both steps.",
     "Lab": "`causeway lab` starts real Kafka clusters on this machine, for trials.",
 }
 _COMMON = frozenset({"--file", "--json", "--verbose", "--help"})
@@ -48,7 +48,7 @@ def page() -> str:
     for group, names in GROUPS.items():
         parts += [f"## {group}", _ABOUT.get(group, ""), *(_section(verbs[name]) for name in names)]
     return joined(
-        head("Command line", "the parser of `causeway` (include/causeway/entrypoints)"),
+        head("Command line", "the parser of `causeway` (include/causeway/cli)"),
         "`causeway VERB --help` prints the same.",
         _contents(verbs),
         _common(),

@@ -11,16 +11,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from causeway.brokers.clients import SASL_MECHANISMS
-from causeway.config.connections import environment_variable
-from causeway.config.endpoint_rules import MEANINGS, MILLISECONDS, PROTECTED_KEYS, PROTOCOLS
-from causeway.config.mirror_maker import INSTEAD
-from causeway.config.mm2_keys import CONNECTION_KEYS, FLOW_KEYS, Fate
-from causeway.config.mm2_yaml import _UNSAID
-from causeway.config.model import ClusterModel, FileModel, FlowModel, RuleModel, Written
-from causeway.config.tls_rules import CHECKS
-from causeway.config.units import _DURATION_SECONDS, _SIZE_BYTES
-from causeway.core.flow import Start
+from causeway.brokers.client_settings import SASL_MECHANISMS
+from causeway.config.connection.endpoint_rules import MEANINGS, MILLISECONDS, PROTECTED_KEYS, PROTOCOLS
+from causeway.config.connection.tls_rules import CHECKS
+from causeway.config.flows_file.mirror_maker import INSTEAD
+from causeway.config.flows_file.model import ClusterModel, FileModel, FlowModel, RuleModel, Written
+from causeway.config.mm2_import.keys import CONNECTION_KEYS, FLOW_KEYS, Fate
+from causeway.config.mm2_import.yaml_text import _UNSAID
+from causeway.config.values.environment import environment_variable
+from causeway.config.values.units import _DURATION_SECONDS, _SIZE_BYTES
+from causeway.core.model.flow import Start
 from tests.golden.markdown import fenced, head, joined, link, table
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -291,7 +291,7 @@ def _bounds(metadata: Sequence[object], *, is_said: bool) -> Iterator[str]:
 
 
 def _without_none(annotation: Any, metadata: Sequence[object]) -> tuple[Any, Sequence[object]]:
-    """Of `X | None`: X, and what is said of it."""
+    """Of `X | None`: X, and what is written of it."""
     if get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation):
         (inner,) = (each for each in get_args(annotation) if each is not type(None))
         return _split(inner)

@@ -1,18 +1,18 @@
-"""docs/reference/exit-codes.md: from EXIT_CODES, VERB_TEXTS and the classes of core/errors.py."""
+"""docs/reference/exit-codes.md: from EXIT_CODES, VERB_TEXTS and the classes of core/kernel/errors.py."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
 
-from causeway.core.errors import CausewayError
-from causeway.entrypoints.exit_codes import EXIT_CODES
-from causeway.entrypoints.verb_texts import VERB_TEXTS
+from causeway.cli.exit_codes import EXIT_CODES
+from causeway.cli.verb_texts import VERB_TEXTS
+from causeway.core.kernel.errors import CausewayError
 from causeway.lab import errors as lab_errors
 from tests.golden.markdown import anchor, head, joined, table
 
 NOT_RETRIED = (2, 4, 6)
-"""By Airflow; test_pages.py compares it with entrypoints/airflow_failures.py."""
+"""By Airflow; test_pages.py compares it with airflow/failures.py."""
 
 
 def page() -> str:
@@ -26,7 +26,7 @@ def page() -> str:
     return joined(
         head(
             "Exit codes",
-            "include/causeway: entrypoints/exit_codes.py, entrypoints/verb_texts.py, core/errors.py",
+            "include/causeway: cli/exit_codes.py, cli/verb_texts.py, core/kernel/errors.py",
         ),
         "Every command of `causeway` ends with one of these numbers. Scripts can rely on them.",
         table(("code", "meaning", "what you do"), codes),

@@ -2,7 +2,7 @@
 
 `expected.json` holds what these functions gave when dfef452 itself ran them. So they may be adapted to other
 names and shapes (`fences` in place of `fence`, a place per partition in place of one per topic), as long as
-they go on giving the same words: a fact that dfef452 knew and that can't be told any more is a broken format.
+they go on giving the same words: a fact that dfef452 knew and that is unknown now is a broken format.
 What later versions know besides is left out here.
 """
 
@@ -11,26 +11,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from causeway.core import flow_state, inherited
-from causeway.core.failover import journal
-from causeway.core.failover.journal_format import FAILOVERS_TOPIC
-from causeway.core.failover.progress import Remaining, left_to_apply, left_to_roll_back
-from causeway.core.fences import Fence
-from causeway.core.flow_log import LogRecord
-from causeway.core.flow_state import FlowState
-from causeway.core.gap_ledger import AcceptedGap
-from causeway.core.group_stamp import Stamp, parse_stamp, stamp_beside
-from causeway.core.group_sync import Committed
-from causeway.core.heartbeats import decode_heartbeat
-from causeway.core.identity import TopicPartition
-from causeway.core.known_pairs import KnownPair
-from causeway.core.last_parked import LastParked
-from causeway.core.map_entries import MapEntries
-from causeway.core.mirror_maker_records import decode_checkpoint, decode_offset_sync
-from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.offset_map import Run
-from causeway.core.position import Position, parse_position
-from causeway.core.quarantine import origin_of
+from causeway.core.groups.stamp import Stamp, parse_stamp, stamp_beside
+from causeway.core.groups.sync_rules import Committed
+from causeway.core.journal import journal
+from causeway.core.journal.journal_format import FAILOVERS_TOPIC
+from causeway.core.journal.remaining_work import Remaining, left_to_apply, left_to_roll_back
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.model.naming import FLOWS_TOPIC
+from causeway.core.offsets import mm2_offset_syncs
+from causeway.core.offsets.map_entries import MapEntries
+from causeway.core.offsets.offset_map import MappedRange
+from causeway.core.records.mm2_formats import decode_checkpoint, decode_offset_sync
+from causeway.core.state import flow_state
+from causeway.core.state.fences import Fence
+from causeway.core.state.flow_log import LogRecord
+from causeway.core.state.flow_state import FlowState
+from causeway.core.state.gap_ledger import AcceptedGap
+from causeway.core.state.known_pairs import KnownPair
+from causeway.core.state.parked import LastParked
+from causeway.core.state.position import Position, parse_position
+from causeway.core.topics.heartbeats import decode_heartbeat
+from causeway.core.topics.quarantine import origin_of
 from tests.golden.stored import Golden
 
 Facts = dict[str, Any]
@@ -181,7 +182,7 @@ def map_facts(golden: Golden, topic: str) -> Facts:
     }
 
 
-def map_run_facts(run: Run) -> Facts:
+def map_run_facts(run: MappedRange) -> Facts:
     return {
         "source": [run.source_first, run.source_next],
         "target": [run.target_first, run.target_next],
@@ -373,7 +374,7 @@ def inheritances(golden: Golden) -> Facts:
     found: Facts = {}
     for topic in golden.topics_named("causeway-inherited."):
         for r in golden.records(topic):
-            parsed = inherited.parse_inherited(r.key, r.value)
+            parsed = mm2_offset_syncs.parse_inherited(r.key, r.value)
             assert parsed is not None
             target, told = parsed
             found.setdefault(topic, {})[str(target)] = {

@@ -19,22 +19,21 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 from uuid import UUID
 
-from causeway.config.load import load_flows
-from causeway.core.doubts import LaneDoubt
-from causeway.core.errors import CausewayError, ClusterTrouble, ClusterUnreachable
-from causeway.core.failover.figure import Figure, exact, unknown
-from causeway.core.flow import Flow
-from causeway.core.identity import Generation, SourceOffset, TargetOffset, TopicPartition
-from causeway.core.inherited import Inherited
-from causeway.core.known_pairs import KnownPair
-from causeway.core.lane_task import Parked
-from causeway.core.offset_map import Run
-from causeway.core.report import parked_dict
-from causeway.core.translation import FlowMap, PartitionMap, Reach
-from causeway.entrypoints.cli import parser
-from causeway.entrypoints.verbs import Request
-from causeway.flows.known_places import KnownPlace
+from causeway.cli.parser import parser
+from causeway.cli.request import Request
+from causeway.config.flows_file.load import load_flows
+from causeway.core.copy.report import parked_dict
+from causeway.core.copy.unknown_outcomes import UnknownOutcome
+from causeway.core.kernel.errors import CausewayError, ClusterTrouble, ClusterUnreachable
+from causeway.core.kernel.estimate import Estimate, exact, unknown
+from causeway.core.kernel.identity import SourceOffset, TargetOffset, TopicPartition
+from causeway.core.model.flow import Flow
+from causeway.core.offsets.mm2_offset_syncs import Inherited
+from causeway.core.offsets.translation import FlowMap, PartitionMap, Reach
+from causeway.core.state.parked import Parked
+from causeway.usecases.inspect.known_on_target import KnownPlace
 from tests.golden.exemplars import ANYTHING, SPARSE, VARIANTS, Exemplars
+from tests.support import builders
 
 FLOWS = """\
 clusters:
@@ -76,87 +75,98 @@ class Typed:
     use_cases: tuple[str, ...] = ()
 
 
-_NEXT = "causeway.flows.episode.look_what_is_next"
-_BACK = "causeway.flows.failback."
-_OVER = "causeway.flows.failover."
+_NEXT = "causeway.usecases.inspect.episode.find_next_step"
+_BACK = "causeway.usecases.failback."
+_OVER = "causeway.usecases.failover."
 TYPED: dict[str, tuple[Typed, ...]] = {
     "lab up": (Typed("lab up", ("causeway.lab.lab.up",)),),
     "lab down": (Typed("lab down --forget", ("causeway.lab.lab.down", "causeway.lab.lab.forget")),),
     "lab status": (Typed("lab status", ("causeway.lab.lab.status",)),),
     "flows": (Typed("flows"), Typed("flows --connections")),
-    "plan": (Typed("plan sf_to_nyc", ("causeway.flows.look.look_at_flow",)),),
+    "plan": (Typed("plan sf_to_nyc", ("causeway.usecases.inspect.flow_status.inspect_flow",)),),
     "run": (
         Typed(
             "run sf_to_nyc",
             (
-                "causeway.spark.driver.run",
-                "causeway.flows.groups.run.weigh_groups",
-                "causeway.flows.groups.run.sync_groups",
-                "causeway.spark.groups.run",
+                "causeway.spark.copy_job.run",
+                "causeway.usecases.groups.sync.weigh_groups",
+                "causeway.usecases.groups.sync.sync_groups",
+                "causeway.spark.groups_job.run",
             ),
         ),
-        Typed("run sf_to_nyc --dry-run", ("causeway.flows.look.look_at_flow",)),
+        Typed("run sf_to_nyc --dry-run", ("causeway.usecases.inspect.flow_status.inspect_flow",)),
     ),
     "status": (
         Typed(
             "status sf_to_nyc",
             (
-                "causeway.flows.look_at_status.look_for_status",
-                "causeway.flows.groups.unprotected.look_for_unprotected",
+                "causeway.usecases.inspect.status_without_source.inspect_for_status",
+                "causeway.usecases.groups.unprotected.find_unprotected_groups",
                 _NEXT,
             ),
         ),
     ),
-    "verify": (Typed("verify sf_to_nyc", ("causeway.flows.verify_mirror.verify_mirror",)),),
+    "verify": (Typed("verify sf_to_nyc", ("causeway.usecases.verify.flow.verify_mirror",)),),
     "next": (Typed("next sf_to_nyc", (_NEXT,)),),
-    "groups": (Typed("groups sf_to_nyc", ("causeway.flows.groups.run.sync_groups",)),),
-    "doctor": (Typed("doctor sf_to_nyc", ("causeway.flows.doctor.examine.examine",)),),
+    "groups": (Typed("groups sf_to_nyc", ("causeway.usecases.groups.sync.sync_groups",)),),
+    "doctor": (Typed("doctor sf_to_nyc", ("causeway.usecases.doctor.examine.examine",)),),
     "translate": (
         Typed(
             "translate sf_to_nyc orders:0:101 orders:0:60 orders:0:1",
-            ("causeway.flows.translation.load_flow_map",),
+            ("causeway.usecases.offsets.translate.load_flow_map",),
         ),
         Typed(
             "translate sf_to_nyc sf.orders:0:41 x:0:1 --reverse",
-            ("causeway.flows.translation.load_flow_map",),
+            ("causeway.usecases.offsets.translate.load_flow_map",),
         ),
     ),
-    "maintain": (Typed("maintain sf_to_nyc", ("causeway.flows.map_maintenance.maintain_map",)),),
-    "drift": (Typed("drift sf_to_nyc", ("causeway.flows.upkeep.sync.look_at_drift",)),),
-    "sync": (Typed("sync sf_to_nyc", ("causeway.flows.upkeep.sync.sync_flow",)),),
-    "heartbeat": (Typed("heartbeat sf_to_nyc", ("causeway.flows.upkeep.heartbeats.write_heartbeat",)),),
-    "upstreams": (Typed("upstreams nyc", ("causeway.flows.upkeep.heartbeats.see_upstreams",)),),
-    "fence": (Typed("fence sf_to_nyc --because x", ("causeway.flows.fence.fence_flow",)),),
-    "lift": (Typed("lift sf_to_nyc --because x", (f"{_BACK}lifting.lift_by_hand",)),),
-    "recover": (Typed("recover sf_to_nyc --because x", ("causeway.flows.recover.recover_flow",)),),
+    "maintain": (Typed("maintain sf_to_nyc", ("causeway.usecases.offsets.maintain_map.maintain_map",)),),
+    "drift": (Typed("drift sf_to_nyc", ("causeway.usecases.upkeep.sync.read_drift",)),),
+    "sync": (Typed("sync sf_to_nyc", ("causeway.usecases.upkeep.sync.sync_flow",)),),
+    "heartbeat": (Typed("heartbeat sf_to_nyc", ("causeway.usecases.upkeep.heartbeats.write_heartbeat",)),),
+    "upstreams": (Typed("upstreams nyc", ("causeway.usecases.upkeep.heartbeats.see_upstreams",)),),
+    "fence": (Typed("fence sf_to_nyc --because x", ("causeway.usecases.run_lock.fence.fence_flow",)),),
+    "lift": (Typed("lift sf_to_nyc --because x", (f"{_BACK}lift.lift_by_hand",)),),
+    "recover": (Typed("recover sf_to_nyc --because x", ("causeway.usecases.repair.recover.recover_flow",)),),
     "failover": (
-        Typed("failover sf_to_nyc --at latest --yes", (f"{_OVER}apply.fail_over", _NEXT)),
-        Typed("failover sf_to_nyc --at latest --dry-run", (f"{_OVER}apply.look_before_failover",)),
+        Typed("failover sf_to_nyc --at latest --yes", (f"{_OVER}execute.fail_over", _NEXT)),
+        Typed("failover sf_to_nyc --at latest --dry-run", (f"{_OVER}execute.preview_failover",)),
         Typed("failover sf_to_nyc --rollback x --yes", (f"{_OVER}rollback.roll_back", _NEXT)),
     ),
     "failback": (
-        Typed("failback sf_to_nyc --resume --yes", (f"{_BACK}back.fail_back", _NEXT)),
-        Typed("failback sf_to_nyc --rebuild --dry-run", (f"{_BACK}back.look_before_failback",)),
-        Typed("failback sf_to_nyc --home --dry-run", (f"{_BACK}home.look_before_homecoming",)),
+        Typed("failback sf_to_nyc --resume --yes", (f"{_BACK}start.fail_back", _NEXT)),
+        Typed("failback sf_to_nyc --rebuild --dry-run", (f"{_BACK}start.preview_failback",)),
+        Typed("failback sf_to_nyc --home --dry-run", (f"{_BACK}complete.preview_completion",)),
         Typed(
             "failback sf_to_nyc --home --yes",
-            (f"{_BACK}home.come_home", f"{_BACK}protection.protect_again", _NEXT),
+            (f"{_BACK}complete.complete_failback", f"{_BACK}protect_groups.protect_again", _NEXT),
         ),
     ),
     "drill": (Typed("drill sf_to_nyc", (f"{_OVER}drill.drill", f"{_OVER}drill.history")),),
-    "adopt": (Typed("adopt sf_to_nyc orders 0 1 --because x", ("causeway.flows.adopt.adopt_partition",)),),
+    "adopt": (
+        Typed("adopt sf_to_nyc orders 0 1 --because x", ("causeway.usecases.repair.adopt.adopt_partition",)),
+    ),
     "accept-gap": (
-        Typed("accept-gap sf_to_nyc orders 0 1 2 --because x", ("causeway.flows.accept_gap.accept_gap",)),
+        Typed(
+            "accept-gap sf_to_nyc orders 0 1 2 --because x",
+            ("causeway.usecases.repair.accept_gap.accept_gap",),
+        ),
     ),
     "restart-topic": (
-        Typed("restart-topic sf_to_nyc orders --because x", ("causeway.flows.restart_topic.restart_topic",)),
+        Typed(
+            "restart-topic sf_to_nyc orders --because x",
+            ("causeway.usecases.repair.restart_topic.restart_topic",),
+        ),
     ),
     "reconcile": (
-        Typed("reconcile sf_to_nyc orders 0 --because x", ("causeway.flows.reconcile.reconcile_partition",)),
+        Typed(
+            "reconcile sf_to_nyc orders 0 --because x",
+            ("causeway.usecases.repair.reconcile.reconcile_partition",),
+        ),
     ),
     "import-mm2": (
         Typed("import-mm2 mm2.properties --overwrite --dry-run"),
-        Typed("import-mm2 mm2.properties --adopt --dry-run", ("causeway.flows.takeover.run.take_over",)),
+        Typed("import-mm2 mm2.properties --adopt --dry-run", ("causeway.usecases.takeover.run.take_over",)),
     ),
 }
 
@@ -231,16 +241,16 @@ def _given(place: Path, variant: int) -> Mapping[object, object]:
     """Examples of what no annotation describes, or whose parts have to fit together."""
     plain, other = Exemplars(variant, {}), TopicPartition(ANYTHING, 2)
     figure = exact(1) if variant < SPARSE else unknown("x")
-    parked, doubt, place_known = plain.of(Parked), plain.of(LaneDoubt), plain.of(KnownPlace)
+    parked, doubt, place_known = plain.of(Parked), plain.of(UnknownOutcome), plain.of(KnownPlace)
     assert isinstance(parked, Parked)
-    assert isinstance(doubt, LaneDoubt)
+    assert isinstance(doubt, UnknownOutcome)
     return {
         Flow: _flow(place),
         CausewayError: _error(),
         ClusterTrouble: _error(),
         FlowMap: _flow_map(),
         TopicPartition: TopicPartition(ANYTHING, 1),
-        Figure: figure,
+        Estimate: figure,
         "FailbackRun.facts": {
             "plan": "x",
             "parted": True,
@@ -262,17 +272,7 @@ def _given(place: Path, variant: int) -> Mapping[object, object]:
 def _flow_map() -> FlowMap:
     """With a run, a bound from MirrorMaker 2's offset syncs, and a place that it can't say."""
     source, target, at = UUID(int=1), UUID(int=2), TopicPartition("sf.orders", 0)
-    run = Run(
-        target=at,
-        source_first=SourceOffset(100),
-        target_first=TargetOffset(40),
-        segments=((3, 2), (2, 0)),
-        first_timestamp_ms=1,
-        last_timestamp_ms=2,
-        generation=Generation(7),
-        source_topic_id=source,
-        target_topic_id=target,
-    )
+    run = builders.mapped_range(100, 40, (3, 2), (2, 0))
     inherited = Inherited(
         source_next=SourceOffset(100),
         target_next=TargetOffset(40),
@@ -282,7 +282,7 @@ def _flow_map() -> FlowMap:
     )
     reach = Reach(source_next=SourceOffset(107), target_next=TargetOffset(45))
     index = PartitionMap([run], reach, source_topic_id=source, target_topic_id=target, inherited=inherited)
-    pair = KnownPair(source_topic="orders", partitions=1, source_topic_id=source, target_topic_id=target)
+    pair = builders.known_pair()
     return FlowMap({"sf.orders": pair}, {at: index})
 
 

@@ -11,7 +11,7 @@ import json
 from argparse import ArgumentParser, _SubParsersAction
 from pathlib import Path
 
-from causeway.entrypoints.cli import parser
+from causeway.cli.parser import parser
 from tests.golden.json_keys import Keys, keys_of_all_verbs
 
 _FOLDER = Path(__file__).parent / "surface"

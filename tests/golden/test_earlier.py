@@ -9,19 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from causeway.core.failover.journal import Journal, fold
-from causeway.core.failover.rollback_records import (
+from causeway.core.journal.journal import Journal, fold
+from causeway.core.journal.rollback_records import (
     claim_asked,
     claim_record,
     failover_asked,
     rolled_back_record,
 )
-from causeway.core.naming import FLOWS_TOPIC
+from causeway.core.model.naming import FLOWS_TOPIC
 from tests.golden.earlier import EarlierReader, Row
-from tests.golden.stored import Golden
-from tests.golden.test_reads_dfef452 import EXPECTED, FOLDER
+from tests.golden.of_dfef452 import EXPECTED, NYC
 
-NYC = Golden(FOLDER / "nyc")
 MAP, JOURNAL = "causeway-offset-map.sf.internal", "causeway-failovers.internal"
 
 
@@ -64,7 +62,7 @@ def test_it_refuses_a_flows_topic_with_another_version_or_kind(
 
 
 def test_it_takes_away_a_record_of_any_kind_without_a_word(dfef452: EarlierReader) -> None:
-    """A tombstone of a kind that it doesn't know isn't refused: nothing may be said by one alone."""
+    """A tombstone of a kind that it doesn't know isn't refused: nothing may be stored by one alone."""
     _, key, _ = _another_key("/run/", "/fences/")
     assert dfef452.flows([(0, key, None)]).refused == ""
 
@@ -126,6 +124,6 @@ def test_it_takes_a_position_of_another_version_for_a_foreign_one(dfef452: Earli
     assert "version 2" in why
 
 
-def test_a_copy_that_doesnt_go_back_so_far_is_told(tmp_path: Path) -> None:
+def test_a_copy_that_doesnt_go_back_so_far_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         EarlierReader("0000000", tmp_path)

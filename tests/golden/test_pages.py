@@ -9,42 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from causeway.brokers.clients import UNDERSTOOD_KEYS
-from causeway.config.document import parse_document
-from causeway.config.endpoint_rules import MEANINGS
-from causeway.config.load import deployment_from
-from causeway.config.mm2_keys import is_of_connection, ruling_of_flow_key
-from causeway.config.model import ClusterModel, FileModel, FlowModel, RuleModel
-from causeway.core import (
-    comparison,
-    flow_log,
-    group_stamp,
-    heartbeats,
-    inherited,
-    map_format,
-    mirror_maker_records,
-    position,
-)
-from causeway.core.diagnosis import finding
-from causeway.core.diagnosis.names import SCRATCH_PREFIX
-from causeway.core.failback.plan import export_topic
-from causeway.core.failover import journal_format
-from causeway.core.failover.drill import clones_of
-from causeway.core.flow import group_of, map_topic_of
-from causeway.core.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC
-from causeway.entrypoints import (
-    drill_verb,
-    failback_verb,
-    failover_verb,
-    import_verb,
-    map_verbs,
-    upkeep_verbs,
-    verbs,
-)
-from causeway.entrypoints.cli import DEFECT, parser
-from causeway.entrypoints.exit_codes import EXIT_CODES
-from causeway.entrypoints.verb_texts import VERB_TEXTS
+from causeway.brokers.client_settings import UNDERSTOOD_KEYS
+from causeway.cli.commands import drill, failback, failover, import_mm2, offsets, upkeep
+from causeway.cli.exit_codes import EXIT_CODES
+from causeway.cli.main import DEFECT
+from causeway.cli.parser import parser
+from causeway.cli.verb_texts import VERB_TEXTS
+from causeway.config.connection.endpoint_rules import MEANINGS
+from causeway.config.flows_file.document import parse_document
+from causeway.config.flows_file.load import deployment_from
+from causeway.config.flows_file.model import ClusterModel, FileModel, FlowModel, RuleModel
+from causeway.config.mm2_import.keys import is_of_connection, ruling_of_flow_key
+from causeway.core.doctor import finding
+from causeway.core.failback.divergence import export_topic
+from causeway.core.failover.drill_run import clones_of
+from causeway.core.groups import stamp
+from causeway.core.journal import journal_format
+from causeway.core.model.flow import group_of, map_topic_of
+from causeway.core.model.naming import FLOWS_TOPIC, HEARTBEATS_TOPIC, SCRATCH_PREFIX
+from causeway.core.offsets import mm2_offset_syncs, packed_ranges
+from causeway.core.records import mm2_formats
+from causeway.core.state import flow_log, position
+from causeway.core.topics import heartbeats
+from causeway.core.verify import report as verify_report
 from causeway.interruption import EXIT_CODE as INTERRUPTED
+from causeway.render import outcome
 from tests.golden import command_line_page, configuration_page, exit_codes_page
 from tests.golden.pages import COMMAND, PAGES, ROOT, is_stale, main
 
@@ -147,20 +136,20 @@ def test_the_table_has_the_exit_codes_that_the_code_gives() -> None:
         0,
         DEFECT,
         INTERRUPTED,
-        verbs.PARKED,
-        import_verb.PARKED,
-        failover_verb.LEFT_ALONE,
-        failback_verb.FENCED,
+        outcome.PARKED,
+        import_mm2.PARKED,
+        failover.LEFT_ALONE,
+        failback.FENCED,
     }
-    given |= {comparison.PARKED_EXIT_CODE, finding.PARKED_EXIT_CODE, drill_verb.NOT_AS_PLANNED}
-    given |= {map_verbs.UNTRANSLATED, upkeep_verbs.DIFFERENT}
+    given |= {verify_report.PARKED_EXIT_CODE, finding.PARKED_EXIT_CODE, drill.NOT_AS_PLANNED}
+    given |= {offsets.UNTRANSLATED, upkeep.DIFFERENT}
     assert given == EXIT_CODES.keys()
     assert given > {code for text in VERB_TEXTS.values() for code in text.exit_codes}
     assert all(exit_codes_page.about(kind) for kind in exit_codes_page.named_errors())
 
 
 def test_the_page_says_what_airflow_does_not_try_again() -> None:
-    text = (ROOT / "include/causeway/entrypoints/airflow_failures.py").read_text()
+    text = (ROOT / "include/causeway/airflow/failures.py").read_text()
     found = re.search(r"_NOT_WORTH_A_RETRY = frozenset\(\{(.*)\}\)", text)
     assert found is not None
     assert tuple(map(int, found[1].split(","))) == exit_codes_page.NOT_RETRIED
@@ -175,18 +164,18 @@ def test_the_page_of_internal_topics_has_their_names_and_versions() -> None:
     exports = export_topic("<topic>", 0).replace("19700101T000000Z", "<time>")
     expected = {
         FLOWS_TOPIC: f"1; `fence` {fences}; `starts` {flow_log._VERSIONS['starts'][0]}",
-        map_topic_of("<source>"): f"1, {map_format._VERSION}",
+        map_topic_of("<source>"): f"1, {packed_ranges.VERSION}",
         journal_format.FAILOVERS_TOPIC: str(journal_format.VERSION),
         "causeway-quarantine.<flow>.internal": "none",
-        inherited.inherited_topic_of("<flow>"): str(inherited._VERSION),
-        "<source>.checkpoints.internal": str(mirror_maker_records._VERSION),
+        mm2_offset_syncs.inherited_topic_of("<flow>"): str(mm2_offset_syncs._VERSION),
+        "<source>.checkpoints.internal": str(mm2_formats._VERSION),
         "mm2-offset-syncs.<source>.internal": "none",
         HEARTBEATS_TOPIC: str(heartbeats._VERSION),
         exports: "none",
         f"{SCRATCH_PREFIX}<random>.internal": "none",
         group_of("<flow>"): str(position._VERSION),
         f"{clones_of('<flow>')}<run>/<group>": "none",
-        "your own groups": str(group_stamp._VERSION),
+        "your own groups": str(stamp._VERSION),
     }
     assert {name: rows.get(name) for name in expected} == expected
 

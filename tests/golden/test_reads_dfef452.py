@@ -1,6 +1,6 @@
 """This tree's readers understand all that commit dfef452 has stored, as dfef452 itself did.
 
-Two kinds of tests. Each fact that dfef452 told is told again, one by one (`expected.json`, `facts.py`). And
+Two kinds of tests. Each fact that dfef452 read is read again, one by one (`expected.json`, `facts.py`). And
 what the scenes have made is written down here by hand, or found again in the logs that were recorded beside.
 """
 
@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from causeway.core.identity import TargetOffset
-from causeway.core.naming import FLOWS_TOPIC
-from causeway.core.offset_map import runs_that_hold
+from causeway.core.kernel.identity import TargetOffset
+from causeway.core.model.naming import FLOWS_TOPIC
+from causeway.core.offsets.offset_map import valid_ranges
 from tests.golden.facts import Facts, as_plain, facts_of, flow_states, map_entries, standing
+from tests.golden.of_dfef452 import EXPECTED, FOLDER, NYC, SF
 from tests.golden.stored import Golden
 
-FOLDER = Path(__file__).parent / "dfef452"
-EXPECTED: dict[str, Facts] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-NYC, SF = Golden(FOLDER / "nyc"), Golden(FOLDER / "sf")
 BOTH = {"nyc": NYC, "sf": SF}
 PARTS = tuple(EXPECTED["nyc"])
 
@@ -55,13 +52,13 @@ def _without_fences(flows: Facts) -> Facts:
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("cluster", BOTH)
-def test_each_fact_is_told_again(cluster: str, part: str) -> None:
+def test_each_fact_is_read_again(cluster: str, part: str) -> None:
     assert sorted(differences(expected(cluster, part), told(BOTH[cluster], part))) == []
 
 
 @pytest.mark.parametrize("part", ["flows", "maps", "journal", "inherited"])
 @pytest.mark.parametrize("cluster", BOTH)
-def test_each_fact_is_told_again_once_the_topics_were_compacted(cluster: str, part: str) -> None:
+def test_each_fact_is_read_again_once_the_topics_were_compacted(cluster: str, part: str) -> None:
     compacted = Golden(FOLDER / cluster, is_compacted=True)
     assert sorted(differences(expected(cluster, part), told(compacted, part))) == []
 
@@ -111,7 +108,7 @@ def test_the_fences_that_stand() -> None:
     assert fences_of(SF) == {"home_back": [("a test", words)]}
 
 
-def test_a_commands_own_fence_is_told_from_an_operators() -> None:
+def test_a_commands_own_fence_is_distinguished_from_an_operators() -> None:
     own = {flow: [f.is_at_work for f in standing(state)] for flow, state in flow_states(NYC).items()}
     assert (own["cut_short"], own["shut"], own["shut_above"]) == ([True], [False], [False])
 
@@ -133,7 +130,7 @@ def test_lanes_and_runs() -> None:
     assert flows["held"]["last_sign_ms"] > flows["held"]["run"]["since_ms"]
 
 
-def test_what_people_have_said() -> None:
+def test_what_people_have_recorded() -> None:
     flows = facts_of(NYC)["flows"]
     gaps = [
         [gap["kind"], gap["source"], gap["first"], gap["end"], gap["by"]] for gap in flows["gaps"]["gaps"]
@@ -259,7 +256,8 @@ MAPPED = {
     "sf.reconciled-a-0": 10,
     "sf.taken-0": 20,
 }
-"""How many records of some mirrors the map leads back to the source, since their positions were last set."""
+"""How many records of some mirrors the map translates back to the source, since their positions were last
+set."""
 
 
 def test_the_map_leads_each_record_to_its_own_on_the_source() -> None:
@@ -287,7 +285,7 @@ def _counted(here: Golden, there: Golden) -> dict[str, int]:
             ours = [
                 run for run in entries.runs(target) if (run.source_topic_id, run.target_topic_id) == pair.ids
             ]
-            for run in runs_that_hold(ours):
+            for run in valid_ranges(ours):
                 if run.generation < pair.adopted_at:
                     continue  # of before somebody set the position
                 for at in map(TargetOffset, range(run.target_first, run.target_next)):

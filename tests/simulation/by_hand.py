@@ -9,28 +9,28 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from causeway.brokers.target_log import WireTarget
-from causeway.core.errors import ClusterUnreachable, FlowHeld
-from causeway.core.fences import COMMAND
-from causeway.core.identity import Pair, TopicPartition
-from causeway.core.ports import Beaten, Doubt, Unreachable
-from causeway.core.position import Position
-from causeway.flows.by_hand import Beginning, commit_beginnings, seen_again
-from causeway.flows.fence import claim_all_lanes
-from causeway.flows.own_fence import OwnFence
-from causeway.flows.ownership import Terms, write_fence, write_lift
-from tests.simulation.flow_runs import Fencing
-from tests.simulation.loop import Process, VirtualNetwork
-from tests.simulation.wire import SimWire
+from causeway.brokers.wire.target_log import WireTarget
+from causeway.core.copy.ports import LaneFenced, OutcomeUnknown, Unreachable
+from causeway.core.kernel.errors import ClusterUnreachable, FlowHeld
+from causeway.core.kernel.identity import Pair, TopicPartition
+from causeway.core.state.fences import COMMAND
+from causeway.core.state.position import Position
+from causeway.usecases.repair.set_positions import NewPosition, commit_positions, seen_again
+from causeway.usecases.run_lock.command_fence import CommandFence
+from causeway.usecases.run_lock.fence import claim_all_lanes
+from causeway.usecases.run_lock.ownership import Terms, write_fence, write_lift
+from tests.simulation.cluster.loop import Process, VirtualNetwork
+from tests.simulation.cluster.wire import SimWire
+from tests.simulation.fencing import Fencing
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-_PASSING = (Unreachable, Doubt, Beaten, ClusterUnreachable)
+_PASSING = (Unreachable, OutcomeUnknown, LaneFenced, ClusterUnreachable)
 
 
 class Adopting:
-    """`causeway adopt`, asleep behind its fence for a while."""
+    """`causeway adopt`, asleep after its fence for a while."""
 
     def __init__(self, world: World, number: int) -> None:
         self._world, self._token = world, f"adopt-{number}"
@@ -59,14 +59,14 @@ class Adopting:
         if isinstance(position, Position):
             clusters: Any = SimpleNamespace(target=target, network=self.clock)
             seen = await seen_again(clusters, [_where_it_stands(at, position)])
-            await commit_beginnings(flow, clusters, seen, OwnFence(flow.name, self._token, generation))
+            await commit_positions(flow, clusters, seen, CommandFence(flow.name, self._token, generation))
         own = (await target.flow_state(flow.name)).fences.get(self._token)
         if own is not None:
             await write_lift(target, self.clock, flow, own, by="adopt", because="test")
 
 
-def _where_it_stands(at: TopicPartition, position: Position) -> Beginning:
-    return Beginning(
+def _where_it_stands(at: TopicPartition, position: Position) -> NewPosition:
+    return NewPosition(
         pair=Pair(
             source=TopicPartition("orders", at.partition),
             target=at,

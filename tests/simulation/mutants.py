@@ -2,7 +2,7 @@
 
     python -m tests.simulation.mutants          the first seed under 1,000 that finds each
 
-Some rules stand behind one another: a lane that lacks one of them is stopped by the next before a reader sees
+Some rules back up one another: a lane that lacks one of them is stopped by the next before a reader sees
 anything. Those are found by the rules of conduct (C1 to C6 in conduct.py), the others by what readers see.
 """
 
@@ -19,26 +19,27 @@ from unittest.mock import patch
 
 from kafka.errors import KafkaError
 
-from causeway.brokers import owner as owner_module
-from causeway.brokers.group_offsets import GroupOffsets
-from causeway.brokers.map_reader import WireMapReader
-from causeway.brokers.owner import WireOwner
-from causeway.core import round_plan
-from causeway.core.map_entries import MapOf
-from causeway.core.ports import Beaten, Doubt, FetchFrom, Refused, Unreachable
-from causeway.core.settled_tail import TailComparison
-from causeway.flows import fence as fence_module
-from causeway.flows import remember as remember_module
-from causeway.flows import round_facts as round_facts_module
-from causeway.flows.lane import run as run_module
-from causeway.flows.lane import survey as survey_module
-from causeway.flows.lane.copying import LaneCopy
-from causeway.flows.lane.settle import Settling
-from causeway.flows.lane.stream import Stream
-from causeway.flows.lane.survey import Survey
-from causeway.flows.lane.tail import TailCheck
-from causeway.flows.own_fence import OwnFence
-from causeway.flows.round_facts import resolve_start, starts_at_end
+from causeway.brokers.wire import lane_transaction as owner_module
+from causeway.brokers.wire.lane_transaction import LaneTransaction
+from causeway.brokers.wire.map_reader import WireMapReader
+from causeway.brokers.wire.positions import CommittedPositions
+from causeway.core.copy import round_plan
+from causeway.core.copy.ports import FetchFrom, LaneFenced, OutcomeUnknown, Refused, Unreachable
+from causeway.core.copy.tail_comparison import TailComparison
+from causeway.core.offsets.map_entries import MapOf
+from causeway.usecases.copy import record_starts as remember_module
+from causeway.usecases.copy import round_facts as round_facts_module
+from causeway.usecases.copy.lane import inspect as survey_module
+from causeway.usecases.copy.lane import run as run_module
+from causeway.usecases.copy.lane.copying import LaneCopy
+from causeway.usecases.copy.lane.inspect import LaneInspection
+from causeway.usecases.copy.lane.last_records import LastRecords
+from causeway.usecases.copy.lane.partition_stream import PartitionStream
+from causeway.usecases.copy.lane.settle import Settling
+from causeway.usecases.copy.lane.tail import TailCheck
+from causeway.usecases.copy.round_facts import resolve_start, starts_at_end
+from causeway.usecases.run_lock import fence as fence_module
+from causeway.usecases.run_lock.command_fence import CommandFence
 from tests.simulation.scenario import (
     Scenario,
     adopting_scenario_of,
@@ -57,7 +58,7 @@ class Mutant:
     rule: str
     patches: Patches
     seed: int
-    """The first that finds it; looked for anew if it doesn't any more."""
+    """The first that finds it; looked for again if it doesn't any more."""
     scenario_of: Callable[[int], Scenario] = scenario_of
 
     @contextmanager
@@ -73,16 +74,16 @@ class Mutant:
 
 
 def _position_before_claim() -> list[Any]:
-    read = Survey._read_positions
+    read = LaneInspection._read_positions
     before: dict[int, Any] = {}
 
-    async def once(self: Survey, asked: Any, *, stable: bool, known: Any) -> Any:
+    async def once(self: LaneInspection, asked: Any, *, stable: bool, known: Any) -> Any:
         if stable:
             return {tp: p for tp, p in before.pop(id(self)).items() if tp in asked}
         before[id(self)] = await read(self, asked, stable=False, known=known)
         return before[id(self)]
 
-    return [patch.object(Survey, "_read_positions", once)]
+    return [patch.object(LaneInspection, "_read_positions", once)]
 
 
 def _no_target_lineage() -> list[Any]:
@@ -90,13 +91,16 @@ def _no_target_lineage() -> list[Any]:
 
 
 def _no_source_lineage() -> list[Any]:
-    async def trust(self: Survey, grounds: Any) -> None:
+    async def trust(self: LaneInspection, grounds: Any) -> None:
         return None
 
-    def anything(self: Stream) -> FetchFrom:
+    def anything(self: PartitionStream) -> FetchFrom:
         return FetchFrom(self.assignment.pair.source_topic_id, self.fetch_next)
 
-    return [patch.object(Survey, "_check_source", trust), patch.object(Stream, "fetch_from", anything)]
+    return [
+        patch.object(LaneInspection, "_check_source", trust),
+        patch.object(PartitionStream, "fetch_from", anything),
+    ]
 
 
 def _no_base_offsets() -> list[Any]:
@@ -108,29 +112,29 @@ def _no_base_offsets() -> list[Any]:
 
 def _another_connection() -> list[Any]:
     """What client libraries do: the same request again, on whatever connection there is."""
-    append = WireOwner._append
+    append = LaneTransaction._append_in_line
 
-    async def again(self: WireOwner, batches: Any) -> Any:
+    async def again(self: LaneTransaction, batches: Any) -> Any:
         try:
             return await append(self, batches)
-        except (Doubt, Unreachable, KafkaError):
+        except (OutcomeUnknown, Unreachable, KafkaError):
             self._pinned.clear()
             return await append(self, batches)
 
-    return [patch.object(WireOwner, "_append", again)]
+    return [patch.object(LaneTransaction, "_append_in_line", again)]
 
 
 def _many_transactions_in_an_epoch() -> list[Any]:
-    end = WireOwner.end
+    end = LaneTransaction.end
 
-    async def stay(self: WireOwner, *, commit: bool) -> None:
+    async def stay(self: LaneTransaction, *, commit: bool) -> None:
         async def held(*_: Any) -> Any:
             return self.producer
 
         with patch.object(owner_module, "init_producer", held):
             await end(self, commit=commit)
 
-    return [patch.object(WireOwner, "end", stay)]
+    return [patch.object(LaneTransaction, "end", stay)]
 
 
 def _beaten_claims_back() -> list[Any]:
@@ -138,7 +142,7 @@ def _beaten_claims_back() -> list[Any]:
         for _ in range(3):
             try:
                 return await run(self)
-            except Beaten:
+            except LaneFenced:
                 continue
         return await run(self)
 
@@ -174,11 +178,11 @@ def _turns_are_only_read() -> list[Any]:
 
 
 def _positions_are_only_read() -> list[Any]:
-    async def only_read(self: GroupOffsets, *asked: Any, stable: bool, marked: bool = False) -> Any:
+    async def only_read(self: CommittedPositions, *asked: Any, stable: bool, marked: bool = False) -> Any:
         return await read(self, *asked, stable=stable)
 
-    read = GroupOffsets.positions
-    return [patch.object(GroupOffsets, "positions", only_read)]
+    read = CommittedPositions.positions
+    return [patch.object(CommittedPositions, "positions", only_read)]
 
 
 def _fence_claims_nothing() -> list[Any]:
@@ -192,7 +196,7 @@ def _own_fence_is_believed_to_stand() -> list[Any]:
     async def trust(*_: Any) -> None:
         return None
 
-    return [patch.object(OwnFence, "prove", trust)]
+    return [patch.object(CommandFence, "prove", trust)]
 
 
 def _lost_markers_stay_lost() -> list[Any]:
@@ -203,10 +207,10 @@ def _lost_markers_stay_lost() -> list[Any]:
 
 
 def _last_run_is_trusted() -> list[Any]:
-    async def trust(self: TailCheck, suspects: Any) -> None:
+    async def trust(self: LastRecords, suspects: Any) -> None:
         return None
 
-    return [patch.object(TailCheck, "_prove_last_records", trust)]
+    return [patch.object(LastRecords, "prove", trust)]
 
 
 def _mirror_at_rest_is_trusted() -> list[Any]:
@@ -218,7 +222,7 @@ def _count_the_tail() -> list[Any]:
     return [
         *_settle_unseen(),
         patch.object(TailComparison, "_is_next_verbatim", lambda *_: False),
-        patch.object(TailComparison, "_compare", _taken_unseen),
+        patch.object(TailComparison, "_compare_record", _taken_unseen),
     ]
 
 
@@ -290,59 +294,59 @@ MUTANTS = {
     "claim before position": Mutant("the position is read before the claim", _position_before_claim, 0),
     "lineage of the target": Mutant("nobody asks whether the target lost its tail", _no_target_lineage, 10),
     "lineage of the source": Mutant("nobody asks whether the source lost its tail", _no_source_lineage, 154),
-    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 32),
-    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 247),
+    "base offset": Mutant("base offsets of appends aren't looked at (R6)", _no_base_offsets, 48),
+    "one connection": Mutant("a lost connection doesn't end the transaction (R4)", _another_connection, 159),
     "one transaction per epoch": Mutant(
         "v1: no new claim after a transaction", _many_transactions_in_an_epoch, 2
     ),
-    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 13),
-    "examine the tail": Mutant("what lies behind the position is trusted", _tail_is_trusted, 12),
-    "who may run, again": Mutant("the state isn't read again behind the claim", _one_look_at_the_state, 0),
+    "a beaten owner ends": Mutant("a beaten owner claims back (R7)", _beaten_claims_back, 2),
+    "examine the tail": Mutant("what lies after the position is trusted", _tail_is_trusted, 3),
+    "who may run, again": Mutant("the state isn't read again after the claim", _one_look_at_the_state, 0),
     "a turn is proved": Mutant(
-        "behind the claim whoever answers is believed about turns", _turns_are_only_read, 0
+        "after the claim any broker that answers is believed about turns", _turns_are_only_read, 0
     ),
     "positions are proved": Mutant(
-        "behind the claim whoever answers is believed about positions", _positions_are_only_read, 0
+        "after the claim any broker that answers is believed about positions", _positions_are_only_read, 0
     ),
-    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 84),
+    "a fence claims": Mutant("a fence is written but claims no lane", _fence_claims_nothing, 15),
     "a command proves its fence": Mutant(
-        "a command that slept doesn't ask whether its fence still stands",
+        "a command that was frozen doesn't ask whether its fence still stands",
         _own_fence_is_believed_to_stand,
-        96,
+        4,
         adopting_scenario_of,
     ),
     "lost markers": Mutant(
         "a transaction that a lost marker left open stays open", _lost_markers_stay_lost, 10
     ),
     "prove the last run": Mutant(
-        "after an election the last run isn't read again", _last_run_is_trusted, 731
+        "after an election the last run isn't read again", _last_run_is_trusted, 105
     ),
     "compare, don't count": Mutant(
-        "a settled tail is counted, not compared", _count_the_tail, 282, settling_anyway_scenario_of
+        "a settled tail is counted, not compared", _count_the_tail, 215, settling_anyway_scenario_of
     ),
     "prove, then settle": Mutant(
-        "what is open is committed without a look at it", _settle_unseen, 282, settling_anyway_scenario_of
+        "what is open is committed without a look at it", _settle_unseen, 215, settling_anyway_scenario_of
     ),
     "a settled tail moves the position": Mutant(
-        "what was settled is passed over", _settled_tail_is_trusted, 20, settling_anyway_scenario_of
+        "what was settled is skipped", _settled_tail_is_trusted, 20, settling_anyway_scenario_of
     ),
-    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 15),
+    "a mirror at rest": Mutant("a lost tail waits for the next record", _mirror_at_rest_is_trusted, 78),
     "write the start down": Mutant(
         "a first round dies, and nobody has written down where it began",
         _starts_are_kept_in_mind,
-        1,
+        0,
         starting_scenario_of,
     ),
     "ask once": Mutant(
         "a partition without records that lost its position begins by the start rule of that day",
         _a_start_is_asked_again,
-        1,
+        2,
         starting_scenario_of,
     ),
     "a refusal isn't a place": Mutant(
         "a source that refuses to say where a time begins has nothing as late",
         _a_refused_answer_is_a_place,
-        68,
+        30,
         starting_scenario_of,
     ),
     "silence isn't a beginning": Mutant(
@@ -374,9 +378,14 @@ def found_by() -> list[tuple[str, str]]:
     """Rule and what found its absence, for docs/proof.md."""
     found = {mutant.rule: find(mutant) for mutant in MUTANTS.values()}
     return [
-        (rule, f"seed {outcome.scenario.seed}: {outcome.failure}" if outcome else "nothing")
+        (rule, quoted(outcome.scenario.seed, f"{outcome.failure}") if outcome else "nothing")
         for rule, outcome in found.items()
     ]
+
+
+def quoted(seed: int, failure: str) -> str:
+    """The failure as it was printed; it has single backticks itself."""
+    return f"seed {seed}: ``{failure}``"
 
 
 def main(names: list[str]) -> int:

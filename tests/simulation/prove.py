@@ -165,17 +165,17 @@ def prove_starting(seeds: int = STARTING_SEEDS, *, processes: int = _PROCESSES) 
 def starting_section(tally: Tally) -> str:
     expired = tally.troubles["offsets_expire"]
     return f"""
-Beginnings, in {tally.seeds:,} worlds with each start rule, topics that grow, first rounds that die,
-sources that refuse to answer and positions that expired {expired:,} times: each start was asked once, each of
-{tally.records:,} records from there on crossed once, in order, none before it did, and nothing stood still.
+Beginnings: {tally.seeds:,} worlds have each start rule, topics that grow, first rounds that die, and sources
+that refuse to answer. Positions expired {expired:,} times. Each start was asked once. Each of
+{tally.records:,} records from there on was mirrored once, in order, and none before it was. Nothing parked.
 """
 
 
 def settling_section(tally: SettlingTally) -> str:
     return f"""
-Settling, in {tally.seeds:,} worlds where workers die, connections break, and each has one successor in time:
-a reader without isolation saw {tally.repeats:,} records twice, without settling {tally.repeats_without:,};
-{tally.settled:,} records were kept. And in as many worlds where everything above goes wrong as well: nothing
+Settling: in {tally.seeds:,} worlds workers die and connections break, and each has one successor in time. A
+`read_uncommitted` reader saw {tally.repeats:,} records twice, and {tally.repeats_without:,} without settling.
+{tally.settled:,} records were kept. In as many worlds everything above goes wrong as well. There nothing was
 lost, repeated or out of order for `read_committed` readers.
 """
 
@@ -186,11 +186,13 @@ def section(tally: Tally, found: Iterable[tuple[str, str]] = ()) -> str:
     text = f"""\
 ## In virtual time
 
-The product's own code, from the plan of a round down to each request, between two simulated clusters
-that a contract suite holds to real brokers (`tests/contract`). A seed decides what is written, what goes
-wrong and when. After each step: what a `read_committed` reader of the mirror sees is a prefix of the
-source; position, data and offset map agree. At the end, with all troubles over, everything is copied, or
-stands still for a reason that really happened. `python -m tests.simulation.replay SEED` plays one again.
+The product's own code runs between two simulated clusters, from the plan of a round down to each request. A
+contract suite compares these clusters with real brokers (`tests/contract`). A seed decides what is written,
+what goes wrong, and when.
+
+After each step a `read_committed` reader of the mirror sees a prefix of the source, and position, data and
+offset map agree. At the end, with all troubles over, everything is copied, or is parked for a reason that
+really happened. `python -m tests.simulation.replay SEED` plays one seed again.
 
 | | |
 |---|---|
@@ -199,7 +201,7 @@ stands still for a reason that really happened. `python -m tests.simulation.repl
 | records on the mirrors | {tally.records:,} |
 | faults, beside messages lost, late and repeated | {sum(tally.troubles.values()):,} |
 | checks | {tally.checks:,} |
-| partitions that stood still at the end, rightly | {sum(tally.parked.values()):,} |
+| partitions that were parked at the end, rightly | {sum(tally.parked.values()):,} |
 | time | {tally.seconds / 60:.0f} minutes |
 
 | fault | times |
@@ -208,7 +210,7 @@ stands still for a reason that really happened. `python -m tests.simulation.repl
 """
     rows = "\n".join(f"| {rule} | {what} |" for rule, what in found)
     if rows:
-        text += "\nEach rule taken out on purpose, and what was seen:\n\n"
+        text += "\nEach rule was taken out on purpose. What was seen:\n\n"
         text += f"| without | found by |\n|---|---|\n{rows}\n"
     return text
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from random import Random
 
-from causeway.core.flow import Start
-from causeway.core.offset_map import MOST_SEGMENTS
-from tests.simulation.loop import START_MS
-from tests.simulation.wire import Weather
+from causeway.core.model.flow import Start
+from causeway.core.offsets.offset_map import MOST_SEGMENTS
+from tests.simulation.cluster.loop import START_MS
+from tests.simulation.cluster.wire import Weather
 
 
 class Trouble(StrEnum):
@@ -144,7 +144,7 @@ def settling_scenario_of(seed: int) -> Scenario:
     made.is_v2 = made.settles = made.has_one_successor = True
     made.repeats, made.timeout_ms = 0.0, 60_000
     made.weather.late = made.weather.again = made.weather.silent = 0.0
-    made.weather.slow = 0.0  # a dead worker's claim would arrive behind its successor's, and abort
+    made.weather.slow = 0.0  # a dead worker's claim would arrive after its successor's, and abort
     made.transaction_seconds = random.choice((0.05, 0.2, 0.5))
     kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
     made.troubles = _kills(random, made.seconds, kinds)
@@ -158,7 +158,7 @@ def settling_anyway_scenario_of(seed: int) -> Scenario:
     made.is_v2 = made.settles = True
     made.transaction_seconds = max(made.transaction_seconds, 0.1)
     if any(trouble is Trouble.FENCE for _, trouble in made.troubles):
-        made.weather.again = 0.0  # a fence that is said again behind its lift stands, and rightly
+        made.weather.again = 0.0  # a fence that is sent again after its lift stands, and rightly
     made.troubles = sorted(made.troubles + _kills(random, made.seconds, (Trouble.KILL_WORKER,)))
     return made
 
@@ -167,7 +167,7 @@ def adopting_scenario_of(seed: int) -> Scenario:
     """Commands set positions, and sleep while their fences are lifted; no cluster loses anything."""
     random = Random(seed * 86_028_121 + 13)
     made = scenario_of(seed)
-    made.settles = False  # behind a settled tail a partition doesn't stand where its position says
+    made.settles = False  # after a settled tail a partition doesn't stand where its position says
     kinds = random.choice(((Trouble.KILL_WORKER,), (Trouble.KILL_WORKER, Trouble.STORM)))
     adoptions = [(random.uniform(0.2, made.seconds), Trouble.ADOPT) for _ in range(random.choice((1, 2, 4)))]
     made.troubles = sorted(adoptions + _kills(random, made.seconds, kinds))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from causeway.core import offset_map
-from tests.simulation.history import Broken
+from causeway.core.offsets import offset_map
+from tests.simulation.cluster.history import Broken
 from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World
 

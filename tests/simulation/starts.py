@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from causeway.core.flow import Start
-from causeway.core.identity import TopicPartition
-from causeway.core.lane_task import LaneTask
-from tests.simulation.history import Broken, History
+from causeway.core.copy.lane_task import LaneTask
+from causeway.core.kernel.identity import TopicPartition
+from causeway.core.model.flow import Start
+from tests.simulation.cluster.history import Broken, History
 
 
 class Starts:

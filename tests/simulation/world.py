@@ -3,9 +3,9 @@
     python -m tests.simulation.replay SEED
 
 Checked while it goes on: what each target partition shows is a prefix of what the source shows; when a
-transaction is complete, position and data agree and the map's new runs are exact; nothing is appended behind
-a fence; lanes keep the rules of conduct. At the end, with all troubles over: everything is copied, or
-stands still for a reason that really happened.
+transaction is complete, position and data agree and the map's new runs are exact; nothing is appended after
+a fence; lanes keep the rules of conduct. At the end, with all troubles over: everything is copied, or is
+parked for a reason that really happened.
 """
 
 from __future__ import annotations
@@ -15,29 +15,31 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from causeway.core.codecs import Codec
-from causeway.core.flow import CopyLimits, Flow
-from causeway.core.identity import TargetOffset, TopicPartition
-from causeway.core.lane_task import Parked, ParkReason
-from causeway.core.lanes import lane_of
-from causeway.core.map_entries import MapTransaction
-from causeway.core.naming import FLOWS_TOPIC, PrefixNaming
-from causeway.core.offset_map import Run, runs_that_hold
-from causeway.core.position import Position, parse_position
-from causeway.core.producer import ProducerState
-from causeway.core.records import Record, encode_batch
-from causeway.core.topic_filter import TopicFilter
-from tests.simulation.cluster import SimCluster
-from tests.simulation.conduct import Conduct
-from tests.simulation.coordinator import PREPARE_ABORT, PREPARE_COMMIT
-from tests.simulation.flow_runs import Fencing, FlowRun, SimWorker
-from tests.simulation.history import Broken, History, Mirror, records_of
-from tests.simulation.loop import START_MS, Loop, Process
-from tests.simulation.partition_log import USUAL_MAX_BYTES
+from causeway.core.copy.lanes import lane_of
+from causeway.core.copy.producer import ProducerState
+from causeway.core.kernel.identity import TargetOffset, TopicPartition
+from causeway.core.model.flow import CopyLimits, Flow
+from causeway.core.model.naming import FLOWS_TOPIC, PrefixNaming
+from causeway.core.model.topic_filter import TopicFilter
+from causeway.core.offsets.map_entries import MapTransaction
+from causeway.core.offsets.offset_map import MappedRange, valid_ranges
+from causeway.core.records.compression import Codec
+from causeway.core.records.records import Record, encode_batch
+from causeway.core.state.parked import Parked, ParkReason
+from causeway.core.state.position import Position, parse_position
+from tests.simulation.cluster.cluster import SimCluster
+from tests.simulation.cluster.coordinator import PREPARE_ABORT, PREPARE_COMMIT
+from tests.simulation.cluster.faults import TROUBLES
+from tests.simulation.cluster.history import Broken, History, Mirror, records_of
+from tests.simulation.cluster.loop import START_MS, Loop, Process
+from tests.simulation.cluster.partition_log import USUAL_MAX_BYTES
+from tests.simulation.cluster.request_rules import Conduct
+from tests.simulation.cluster.writers import SourceWriter
+from tests.simulation.driver import DrivenRun
+from tests.simulation.fencing import Fencing
 from tests.simulation.scenario import Scenario, Trouble
 from tests.simulation.starts import Starts
-from tests.simulation.troubles import TROUBLES
-from tests.simulation.writers import SourceWriter
+from tests.simulation.workers import SimWorker
 
 _MAP_PARTITIONS = 2
 _MOST_LAST_RUNS = 8
@@ -59,7 +61,7 @@ class World:
         self._flow = _flow(scenario)
         self._make_topics()
         self.workers: list[SimWorker] = []
-        self.runs: list[FlowRun] = []
+        self.runs: list[DrivenRun] = []
         self.started_tasks = 0
         self.is_fenced = self.is_fencing = False
         self.forgets_markers = False
@@ -224,7 +226,7 @@ class World:
             if not mirror.was_cut and mirror.is_settled:
                 self._check_run(mirror, run)
 
-    def _check_run(self, mirror: Mirror, run: Run) -> None:
+    def _check_run(self, mirror: Mirror, run: MappedRange) -> None:
         self.checks += 1
         at, source = int(run.target_first), int(run.source_first)
         for copied, skipped in run.segments:
@@ -236,8 +238,8 @@ class World:
                 at, source = at + 1, source + 1
             source += skipped
 
-    def _new_runs(self) -> list[Run]:
-        runs: list[Run] = []
+    def _new_runs(self) -> list[MappedRange]:
+        runs: list[MappedRange] = []
         for tp in self.target.topics[self._flow.map_topic].partitions:
             log = self.target.logs[tp]
             start, limit = self._map_read.get(tp, 0), log.last_stable
@@ -266,8 +268,8 @@ class World:
     def repeats_task(self) -> bool:
         return not self.is_over and self.loop.random.random() < self.scenario.repeats
 
-    def start_run(self, *, take_over: bool) -> FlowRun:
-        run = FlowRun(self, len(self.runs) + 1, take_over=take_over)
+    def start_run(self, *, take_over: bool) -> DrivenRun:
+        run = DrivenRun(self, len(self.runs) + 1, take_over=take_over)
         self.runs.append(run)
         return run
 
@@ -357,7 +359,7 @@ class World:
         self.settle(1.0)
 
     def _lift_a_late_fence(self) -> None:
-        """A fence that was given up may still be appended, behind the lift of the one that was sent again: a
+        """A fence that was given up may still be appended, after the lift of the one that was sent again: a
         run says so, and somebody lifts it, too."""
         if self.runs[-1].outcome == "FlowFenced":
             done = (fencing := Fencing(self)).process.spawn(fencing.turn(fenced=False))
@@ -367,7 +369,7 @@ class World:
         until = self.loop.now + seconds
         self.loop.run(lambda: self.loop.now >= until, deadline=until)
 
-    def _is_anything_left(self, run: FlowRun) -> bool:
+    def _is_anything_left(self, run: DrivenRun) -> bool:
         return any(self._unfinished(tp) and tp not in run.parked for tp in self.histories)
 
     def _unfinished(self, tp: TopicPartition) -> str | None:
@@ -410,7 +412,7 @@ class World:
         mapped: dict[int, int] = {}
         self._map_read.clear()
         runs = [run for run in self._new_runs() if run.target == mirror.target]
-        for run in runs_that_hold(runs):
+        for run in valid_ranges(runs):
             at = int(run.target_first)
             for offset in range(at, run.target_next):
                 mapped[offset] = run.source_of(TargetOffset(offset))

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from causeway import interruption
-from causeway.brokers.wire import Network
+from causeway.brokers.transport.connection import Network
 from causeway.interruption import at_once, check, is_due, listening, was_asked, whole
+from causeway.usecases.session.blocking import blocking
+from causeway.usecases.session.source_may_be_gone import noted_if_interrupted
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
@@ -151,6 +153,54 @@ def test_a_loop_is_ended_between_two_steps_and_can_be_used_again(heard: None) ->
         network.run(pressed)
     assert (closed, network.run(answer)) == (["work"], 7)
     network.close()
+
+
+def test_the_work_hears_where_it_waits_and_says_what_it_leaves(heard: None) -> None:
+    network, left = Network(), list[str]()
+
+    async def pressed() -> None:
+        with noted_if_interrupted("half is done"):
+            try:
+                press()
+                await network.sleep(30)
+            except KeyboardInterrupt:
+                left.append("undone")
+                raise
+
+    with pytest.raises(KeyboardInterrupt, match=r"^half is done$"):
+        network.run(pressed)
+    network.close()
+    assert left == ["undone"]
+
+
+def test_a_clean_up_that_waits_for_the_loop_is_ended(heard: None) -> None:
+    network = Network()
+
+    async def pressed() -> None:
+        try:
+            press()
+            await network.sleep(30)
+        finally:
+            await network.sleep(30)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        network.run(pressed)
+    network.close()
+    assert time.monotonic() - began < 10
+
+
+def test_who_asks_while_a_call_blocks_is_heard_before_the_next_request(heard: None) -> None:
+    network, after = Network(), list[str]()
+
+    async def work() -> None:
+        await blocking(press)
+        after.append("request")
+
+    with pytest.raises(KeyboardInterrupt):
+        network.run(work)
+    network.close()
+    assert after == []
 
 
 def test_a_clean_up_that_hangs_is_not_waited_for() -> None:

@@ -2,7 +2,7 @@
 
 Three sources of errors meet here: confluent-kafka (librdkafka's codes, negative for its own), kafka-python
 (one class per broker code) and the sockets below both. What comes out names the cluster with host and port,
-the resource, what the broker or the library said, and the way out. Invariants:
+the resource, what the broker or the library reported, and the fix. Invariants:
 
 - no secret of the endpoint is ever part of a message, whatever a client puts into its text;
 - a missing right becomes the exact `kafka-acls.sh` command;
@@ -16,15 +16,24 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import NoReturn
 
 import kafka.errors as kafka_python
 from confluent_kafka import KafkaError, KafkaException
 
 from causeway import interruption
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import (
+from causeway.brokers.error_codes import (
+    ACL_RESOURCE,
+    AUTHENTICATION,
+    INCOMPATIBLE,
+    REFUSED_REQUEST,
+    UNKNOWN_NAME,
+    UNREACHABLE,
+    LibrdkafkaCode,
+)
+from causeway.core.kernel.acl_vocabulary import NeededRight, grant_command
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import (
     AuthenticationFailed,
     BadInput,
     CausewayError,
@@ -35,87 +44,9 @@ from causeway.core.errors import (
     ProtocolFault,
     UnknownName,
 )
-from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
-from causeway.core.rights import NeededRight, Resource, grant_command
-from causeway.core.tls_strength import STRONG_ENOUGH, says_too_weak
+from causeway.core.kernel.kafka_errors import KafkaErrorCode, error_name, is_retriable
+from causeway.core.kernel.tls_strength import STRONG_ENOUGH, says_too_weak
 
-
-class LibrdkafkaCode(IntEnum):
-    """Librdkafka's own codes, all negative, with its names less the underscore."""
-
-    AUTO_OFFSET_RESET = -140
-    UNSUPPORTED_FEATURE = -165
-    TIMED_OUT_QUEUE = -166
-    AUTHENTICATION = -169
-    WAIT_COORD = -180
-    SSL = -181
-    TIMED_OUT = -185
-    INVALID_ARG = -186
-    ALL_BROKERS_DOWN = -187
-    UNKNOWN_TOPIC = -188
-    UNKNOWN_PARTITION = -190
-    PARTITION_EOF = -191
-    MSG_TIMED_OUT = -192
-    RESOLVE = -193
-    CRIT_SYS_RESOURCE = -194
-    TRANSPORT = -195
-    BAD_MSG = -199
-
-
-_UNREACHABLE = frozenset(
-    {
-        LibrdkafkaCode.TRANSPORT,
-        LibrdkafkaCode.RESOLVE,
-        LibrdkafkaCode.ALL_BROKERS_DOWN,
-        LibrdkafkaCode.TIMED_OUT,
-        LibrdkafkaCode.TIMED_OUT_QUEUE,
-        LibrdkafkaCode.MSG_TIMED_OUT,
-        LibrdkafkaCode.WAIT_COORD,
-        KafkaErrorCode.BROKER_NOT_AVAILABLE,
-    }
-)
-_AUTHENTICATION = frozenset(
-    {
-        LibrdkafkaCode.AUTHENTICATION,
-        KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM,
-        KafkaErrorCode.ILLEGAL_SASL_STATE,
-        KafkaErrorCode.SASL_AUTHENTICATION_FAILED,
-    }
-)
-_INCOMPATIBLE = frozenset(
-    {
-        LibrdkafkaCode.UNSUPPORTED_FEATURE,
-        KafkaErrorCode.UNSUPPORTED_VERSION,
-        KafkaErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-    }
-)
-_UNKNOWN_NAME = frozenset(
-    {
-        LibrdkafkaCode.UNKNOWN_TOPIC,
-        LibrdkafkaCode.UNKNOWN_PARTITION,
-        KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        KafkaErrorCode.UNKNOWN_TOPIC_ID,
-        KafkaErrorCode.GROUP_ID_NOT_FOUND,
-    }
-)
-_REFUSED_REQUEST = frozenset(
-    {
-        KafkaErrorCode.INVALID_TOPIC_EXCEPTION,
-        KafkaErrorCode.TOPIC_ALREADY_EXISTS,
-        KafkaErrorCode.INVALID_PARTITIONS,
-        KafkaErrorCode.INVALID_REPLICATION_FACTOR,
-        KafkaErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        KafkaErrorCode.INVALID_CONFIG,
-        KafkaErrorCode.INVALID_TRANSACTION_TIMEOUT,
-        KafkaErrorCode.POLICY_VIOLATION,
-    }
-)
-_ACL_RESOURCE: dict[KafkaErrorCode, Resource] = {
-    KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED: "topic",
-    KafkaErrorCode.GROUP_AUTHORIZATION_FAILED: "group",
-    KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED: "cluster",
-    KafkaErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional-id",
-}
 _NO_SIZE = re.compile(r"Invalid response size (?P<size>-?\d{1,10}) ")
 _LANE_ID = re.compile(r"(?P<prefix>causeway\..+\.)\d+")
 _KAFKA_PYTHON_UNREACHABLE = (
@@ -168,7 +99,7 @@ def mapped_error(
     exc: BaseException, *, cluster: ClusterEndpoint | str, resource: str = "", operation: str = ""
 ) -> CausewayError:
     """What `exc` means to us, as a value."""
-    place = _place(cluster, resource, operation)
+    place = _place_of(cluster, resource, operation)
     if isinstance(exc, CausewayError):
         return exc
     if isinstance(exc, KafkaException):
@@ -190,21 +121,23 @@ def error_of_code(
     operation: str = "",
 ) -> CausewayError:
     """What a numeric error code in a response means; for code that reads responses itself."""
-    return _from_code(code, text or error_name(code), _place(cluster, resource, operation))
+    return _from_code(code, text or error_name(code), _place_of(cluster, resource, operation))
 
 
 def error_of_right(right: NeededRight, *, cluster: ClusterEndpoint) -> CausewayError:
     """What a broker's refusal would mean, of a right that was asked for beforehand."""
-    code = next(code for code, resource in _ACL_RESOURCE.items() if resource == right.resource)
-    return _lacking(_place(cluster, right.name, right.operation.word), code, is_prefix=right.is_prefix)
+    code = next(code for code, resource in ACL_RESOURCE.items() if resource == right.resource)
+    return _lacking_right(
+        _place_of(cluster, right.name, right.operation.word), code, is_prefix=right.is_prefix
+    )
 
 
 def error_of_event(error: KafkaError, *, cluster: ClusterEndpoint | str) -> CausewayError:
     """What an error that librdkafka reports outside of any call (its `error_cb`) means."""
-    return _from_librdkafka(error, _place(cluster, "", ""))
+    return _from_librdkafka(error, _place_of(cluster, "", ""))
 
 
-def _place(cluster: ClusterEndpoint | str, resource: str, operation: str) -> _Place:
+def _place_of(cluster: ClusterEndpoint | str, resource: str, operation: str) -> _Place:
     if isinstance(cluster, str):
         return _Place(cluster, resource, operation, "<principal>", "", frozenset())
     settings = cluster.settings
@@ -228,7 +161,7 @@ def _from_librdkafka(error: KafkaError, place: _Place) -> CausewayError:
 
 
 def _from_code(code: int, text: str, place: _Place) -> CausewayError:
-    if code in _ACL_RESOURCE:
+    if code in ACL_RESOURCE:
         return _not_authorized(KafkaErrorCode(code), place)
     for codes, meaning in _MEANING_OF_CODES:
         if code in codes:
@@ -239,14 +172,14 @@ def _from_code(code: int, text: str, place: _Place) -> CausewayError:
 
 
 def _not_authorized(code: KafkaErrorCode, place: _Place) -> NotAuthorized:
-    lane = _LANE_ID.fullmatch(place.resource) if _ACL_RESOURCE[code] == "transactional-id" else None
+    lane = _LANE_ID.fullmatch(place.resource) if ACL_RESOURCE[code] == "transactional-id" else None
     if lane:  # granting one lane would only lead to the next one's refusal
         place = replace(place, resource=lane["prefix"])
-    return _lacking(place, code, is_prefix=bool(lane))
+    return _lacking_right(place, code, is_prefix=bool(lane))
 
 
-def _lacking(place: _Place, code: KafkaErrorCode, *, is_prefix: bool) -> NotAuthorized:
-    resource = _ACL_RESOURCE[code]
+def _lacking_right(place: _Place, code: KafkaErrorCode, *, is_prefix: bool) -> NotAuthorized:
+    resource = ACL_RESOURCE[code]
     operation, name = place.operation or "<operation>", place.resource or "<name>"
     return NotAuthorized(
         f"cluster {place.cluster}" + ("" if resource == "cluster" else f", {resource} {name}"),
@@ -298,7 +231,7 @@ def _unknown_name(text: str, place: _Place) -> UnknownName:
     return UnknownName(place.what, rule=place.without_secrets(text), remedy="check the name")
 
 
-def _refused(text: str, place: _Place) -> BadInput:
+def _refused_request(text: str, place: _Place) -> BadInput:
     return BadInput(place.what, rule=place.without_secrets(text))
 
 
@@ -336,14 +269,14 @@ def _fault(text: str, place: _Place) -> ProtocolFault:
 
 _Meaning = Callable[[str, _Place], CausewayError]
 _MEANING_OF_CODES: tuple[tuple[frozenset[int], _Meaning], ...] = (
-    (_UNREACHABLE, _unreachable),
-    (_AUTHENTICATION, _authentication),
+    (UNREACHABLE, _unreachable),
+    (AUTHENTICATION, _authentication),
     (frozenset({LibrdkafkaCode.SSL}), _tls),
     (frozenset({LibrdkafkaCode.BAD_MSG}), _not_kafka),
     (frozenset({LibrdkafkaCode.INVALID_ARG, LibrdkafkaCode.CRIT_SYS_RESOURCE}), _client_setting),
-    (_INCOMPATIBLE, _incompatible),
-    (_UNKNOWN_NAME, _unknown_name),
-    (_REFUSED_REQUEST, _refused),
+    (INCOMPATIBLE, _incompatible),
+    (UNKNOWN_NAME, _unknown_name),
+    (REFUSED_REQUEST, _refused_request),
 )
 _MEANING_OF_CLASSES: tuple[tuple[tuple[type[BaseException], ...], _Meaning], ...] = (
     ((kafka_python.UnrecognizedBrokerVersion, kafka_python.UnsupportedCodecError), _incompatible),

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.kernel.endpoint import ClusterEndpoint
 from causeway.lab.clients import admin_client
 from causeway.lab.errors import LabTrouble
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from causeway.core.errors import BadInput
+from causeway.core.kernel.errors import BadInput
 from causeway.lab.record import NEWEST_KAFKA, ClusterRecord, ClusterSpec, Security
 
 _LONGEST_NAME = 40

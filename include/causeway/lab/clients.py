@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from causeway.brokers.leaders import partitions_of, still_silent
-from causeway.core.endpoint import ClusterEndpoint
+from causeway.brokers.admin.leaders import partitions_of, still_silent
+from causeway.core.kernel.endpoint import ClusterEndpoint
 from causeway.lab.errors import LabTrouble
 
 _silent = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import UnknownName
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import UnknownName
 from causeway.lab import access, processes, readiness
 from causeway.lab.broker_settings import node_name
 from causeway.lab.certificates import CertificateFiles, ensure_certificates
@@ -92,7 +92,7 @@ class LabCluster:
         return self._node(node).log
 
     def endpoint(self, user: str | None = None) -> ClusterEndpoint:
-        """How a client reaches it, in librdkafka's words; as the super user unless told otherwise."""
+        """How a client reaches it, in librdkafka's words; as the super user unless another one is given."""
         settings = {"bootstrap.servers": self.bootstrap_servers, "security.protocol": self.spec.security}
         if self.spec.security == "SASL_SSL":
             settings |= {

@@ -1,4 +1,4 @@
-"""Users of a cluster with SASL: passwords made here, and the form in which the broker is told them."""
+"""Users of a cluster with SASL: passwords made here, and the form in which the broker gets them."""
 
 from __future__ import annotations
 

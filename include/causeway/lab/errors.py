@@ -9,7 +9,7 @@ ClusterTrouble
 
 from __future__ import annotations
 
-from causeway.core.errors import ClusterTrouble
+from causeway.core.kernel.errors import ClusterTrouble
 
 
 class LabTrouble(ClusterTrouble):

@@ -9,7 +9,7 @@ Invariants:
 (b) jars that are there and match cost no network;
 (c) two processes never fetch at once.
 
-`python -m causeway.lab.jars kafka-4.3.1` fetches; with `--relock` it writes the lock files anew.
+`python -m causeway.lab.jars kafka-4.3.1` fetches; with `--relock` it writes the lock files again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from causeway.core.errors import CausewayError
+from causeway.core.kernel.errors import CausewayError
 from causeway.lab.errors import JarsRefused, LabTrouble
 from causeway.lab.places import Say, exclusive, jars_directory, java_executable, project_root, write_whole
 
@@ -178,7 +178,7 @@ def _ivy_jar() -> Path:
 
 
 def relock(name: str, *, root: Path | None = None) -> int:
-    """Resolve anew and trust what comes: for a maintainer who raises a version, never for a user."""
+    """Resolve again and trust what comes: for a maintainer who raises a version, never for a user."""
     directory = jars_directory(project_root(root), name)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:

@@ -12,8 +12,8 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import NewTopic
 
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterTrouble
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import ClusterTrouble
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 
 _TICK_SECONDS = 0.01
@@ -57,7 +57,7 @@ class LiveProducer:
         self._refusal: KafkaError | None = None
         self._failure: BaseException | None = None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"live-{topic}", daemon=True)
+        self._thread = threading.Thread(target=self._write_in_thread, name=f"live-{topic}", daemon=True)
 
     @property
     def delivered(self) -> int:
@@ -97,7 +97,7 @@ class LiveProducer:
     ) -> None:
         self.stop()
 
-    def _run(self) -> None:
+    def _write_in_thread(self) -> None:
         try:
             self._write_until_stopped()
         except (KafkaException, OSError) as failure:

@@ -12,7 +12,7 @@ from causeway.lab.broker_settings import node_settings, render_properties
 from causeway.lab.certificates import CertificateFiles
 from causeway.lab.credentials import scram_record
 from causeway.lab.errors import BrokerDied
-from causeway.lab.places import java_executable, write_whole
+from causeway.lab.places import class_archive, java_executable, write_whole
 from causeway.lab.processes import ProcessIdentity
 from causeway.lab.record import ClusterRecord
 
@@ -63,7 +63,7 @@ class Node:
         return self.home / "broker.log"
 
     def configure(self, record: ClusterRecord, certificates: CertificateFiles | None) -> None:
-        """Write what the broker reads, anew at each start: settings may change between two."""
+        """Write what the broker reads, again at each start: settings may change between two."""
         if self.scratch.exists():
             shutil.rmtree(self.scratch)
         self.scratch.mkdir(parents=True)
@@ -105,8 +105,10 @@ class Node:
         return [line.strip() for line in lines if line and not line[0].isspace()][-_LOG_TAIL_LINES:]
 
     def _java(self, record: ClusterRecord, jars: Path) -> list[str]:
+        archive = class_archive(jars)
         return [
             java_executable(),
+            *([f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []),
             *record.spec.jvm_options,
             "-Djava.awt.headless=true",
             # Nothing outside of the cluster's home, also when it is killed.

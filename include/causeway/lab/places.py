@@ -11,6 +11,7 @@ The only reader of the environment in the lab.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -34,6 +35,13 @@ def project_root(given: Path | None = None) -> Path:
 def jars_directory(root: Path, name: str) -> Path:
     """Where a set of jars is, by its name in `jars.MODULES`."""
     return root / ".causeway" / "jars" / name
+
+
+def class_archive(jars: Path) -> Path:
+    """Where Java's archive of a set's classes is, if one was made: beside the set, one for each Java."""
+    java = Path(java_executable()).resolve()
+    kind = hashlib.sha256(f"{java} {java.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return jars.with_name(f".{jars.name}.{kind}.jsa")
 
 
 def lab_directory(root: Path) -> Path:

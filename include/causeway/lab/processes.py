@@ -23,7 +23,7 @@ from causeway.lab.errors import LabTrouble
 
 _TIED_EXEC = Path(__file__).parents[1] / "tied_exec.py"
 _POLL_SECONDS = 0.02
-_STATE, _START_TICKS = 0, 19  # positions in /proc/<pid>/stat, counted behind the command's name
+_STATE, _START_TICKS = 0, 19  # positions in /proc/<pid>/stat, counted after the command's name
 
 
 @dataclass(frozen=True, slots=True)

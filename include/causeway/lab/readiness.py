@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from causeway.core.endpoint import ClusterEndpoint
+from causeway.core.kernel.endpoint import ClusterEndpoint
 from causeway.lab.clients import admin_client
 from causeway.lab.errors import LabTrouble
 from causeway.lab.processes import ProcessIdentity, is_alive

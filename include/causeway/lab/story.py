@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import NewTopic
 
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterTrouble
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import ClusterTrouble
 from causeway.lab.clients import admin_client, producer, wait_for_leaders
 from causeway.lab.live import LiveProducer
 from causeway.lab.places import Say
@@ -80,8 +80,8 @@ def tell_story(
 ) -> Story:
     """Create the story's topics where they are missing, and write about `records` records into them.
 
-    Told again it goes on behind what is there. `ends_at_ms` is the time of the last record; without it, now.
-    A time more than a week ago has the brokers delete the story: that is their default retention.
+    Called again it continues after what is there. `ends_at_ms` is the time of the last record; without it,
+    now. A time more than a week ago has the brokers delete the story: that is their default retention.
 
     :raises ClusterTrouble: the cluster refused a topic or a record.
     """
@@ -96,7 +96,7 @@ def tell_story(
         if topic == "ledger":
             committed[topic], aborted[topic] = _write_in_transactions(endpoint, topic, list(told), clock)
         else:
-            committed[topic] = _write(endpoint, topic, list(told), clock)
+            committed[topic] = _write_topic(endpoint, topic, list(told), clock)
         if say:
             say(f"story: {topic} has {committed[topic]:,} more records")
     return Story(committed, aborted)
@@ -161,7 +161,7 @@ def _json(**content: object) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def _write(endpoint: ClusterEndpoint, topic: str, records: list[_Record], clock: _StoryTime) -> int:
+def _write_topic(endpoint: ClusterEndpoint, topic: str, records: list[_Record], clock: _StoryTime) -> int:
     codec = topic.removeprefix("events-") if topic.startswith("events-") else "none"
     writer = _Writer(endpoint, topic, producer(endpoint, compression_type=codec))
     for index, record in enumerate(records):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import CausewayError
-from causeway.core.group_task import GroupTask, GroupTaskResult
-from causeway.core.lane_task import LaneResult, LaneTask
-from causeway.flows.groups.run import work_alone
-from causeway.flows.lane_worker import LaneWorker
+from causeway.core.copy.lane_task import LaneResult, LaneTask
+from causeway.core.groups.task import GroupTask, GroupTaskResult
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import CausewayError
+from causeway.usecases.copy.worker import LaneWorker
+from causeway.usecases.groups.sync import work_alone
 
 
 @dataclass(frozen=True, slots=True)

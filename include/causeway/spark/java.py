@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from causeway.core.errors import BadInput
+from causeway.core.kernel.errors import BadInput
 
 _NEEDS = "Spark needs Java 17 or 21"
 _PASSWORDS = "AIRFLOW_CONN_"

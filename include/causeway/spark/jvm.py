@@ -1,8 +1,8 @@
 """Spark's JVM of a run that `spark-submit` didn't start: it ends with this process, at whatever moment.
 
-PySpark would start one itself, and keeps it to itself until it answers, some seconds later: who ends
-meanwhile leaves it behind, and gets its stack trace on the screen. So it is started here, tied to this
-process and in a process group of its own, and PySpark is told where it listens, as `spark-submit` does.
+PySpark would start one itself, and keeps it to itself until it answers, some seconds later: a process that
+ends meanwhile leaves it running, and gets its stack trace on the screen. So it is started here, tied to this
+process and in a process group of its own, and PySpark gets its address, as `spark-submit` does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def ensure_jvm(conf: SparkConf) -> None:
     """
     if SparkContext._gateway is not None or SUBMITTED in os.environ:  # noqa: SLF001 - PySpark has no other name
         return
-    jvm = _start(conf)
+    jvm = _start_jvm(conf)
     try:
         gateway = _connected(jvm.address_when_told())
     except BaseException:
@@ -104,7 +104,7 @@ class _Jvm:
 _running: list[_Jvm] = []
 
 
-def _start(conf: SparkConf) -> _Jvm:
+def _start_jvm(conf: SparkConf) -> _Jvm:
     folder = Path(mkdtemp(prefix="causeway-spark-"))
     tied = [sys.executable, "-I", "-S", str(_TIED_EXEC), str(os.getpid())] if sys.platform == "linux" else []
     own = shlex.quote(f"-Djava.io.tmpdir={folder}")  # Spark's launcher splits the options as a shell does

@@ -1,4 +1,4 @@
-"""The Spark application of a run: one context, one action a round, nothing repeated behind our back.
+"""The Spark application of a run: one context, one action a round, nothing repeated without our knowledge.
 
 A SparkContext is enough: lanes are values, results are small, there is no shuffle and no DataFrame.
 Under `spark-submit` everything that was set there stays; what is missing gets the defaults below.
@@ -22,14 +22,14 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
 from causeway import interruption
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import ClusterTrouble
-from causeway.core.lane_task import LaneResult, LaneTask
-from causeway.flows.lane_worker import without_rows
+from causeway.core.copy.lane_task import LaneResult, LaneTask
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import ClusterTrouble
 from causeway.spark.executor import LanePayload, carry_lanes
 from causeway.spark.java import refuse_without_java
 from causeway.spark.jvm import SUBMITTED, ensure_jvm, kill_jvm
 from causeway.spark.shipping import package_zip
+from causeway.usecases.copy.worker import without_rows
 
 _DEFAULTS = {
     "spark.master": "local[*]",
@@ -134,7 +134,7 @@ def carrier(
         except KeyboardInterrupt:
             with suppress(Py4JError):  # the JVM may have got the same signal
                 context.setLogLevel("OFF")  # a task that is broken off as it begins logs a stack
-                context.cancelAllJobs()  # waiting tasks would claim lanes behind the claims of the end
+                context.cancelAllJobs()  # waiting tasks would claim lanes after the claims of the end
             raise
         except Py4JError as lost:
             # A worker or an executor died. What its lanes did is on the target; the next round reads it.
@@ -160,7 +160,7 @@ def travels_in_clear(conf: Mapping[str, str]) -> bool:
 
 
 def _longest_round_seconds(tasks: Sequence[LaneTask], *, slots: int) -> float:
-    """Far more than any round takes: a worker that is frozen for good must not hold its run for ever."""
+    """Far more than any round takes: a worker that is frozen forever must not hold its run for ever."""
     longest = max(task.limits.lane_seconds + 2 * task.limits.transaction_timeout_ms / 1000 for task in tasks)
     return ceil(len(tasks) / slots) * longest + GRACE_SECONDS
 

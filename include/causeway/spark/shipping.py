@@ -7,7 +7,7 @@ from pathlib import Path
 
 import causeway
 
-SHIPPED = ("__init__.py", "interruption.py", "brokers", "core", "flows", "spark")
+SHIPPED = ("__init__.py", "interruption.py", "brokers", "core", "usecases", "spark")
 """All that `causeway.spark.executor` can reach. The lab, the demo, the command line and the DAGs stay."""
 
 

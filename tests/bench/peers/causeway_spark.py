@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.peers.contender import Launch, Scene
-from tests.integration.spark_flow import BIN, PROJECT, environment
+from tests.integration.copy.spark_flow import BIN, PROJECT, environment
 
 FLOW = "bench"
 WORKERS, DRIVER, JVM = "Python workers", "Python driver", "JVM"

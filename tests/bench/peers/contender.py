@@ -35,7 +35,7 @@ class Launch:
     command: list[str]
     environment: Mapping[str, str] | None = None
     ends_by_itself: bool = True
-    """Else it is told to end when everything has arrived and nothing comes any more."""
+    """Else it gets the signal to end when everything has arrived and nothing comes any more."""
     kind_of: Callable[[str], str] = field(default=lambda _: "all")
     check_log: Callable[[str], None] = field(default=lambda _: None)
     """:raises AssertionError: it didn't run as it was meant to."""

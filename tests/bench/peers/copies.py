@@ -7,7 +7,7 @@ from confluent_kafka.admin import NewTopic
 from causeway.lab.clients import admin_client
 from tests.bench.gauge import Gauge
 from tests.bench.peers.contender import Scene
-from tests.chaos.processes import wait_until
+from tests.proofs.chaos.parts.processes import wait_until
 
 _SECONDS = 60.0
 

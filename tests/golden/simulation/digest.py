@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from causeway.core.records import Record
-from tests.simulation.history import Mirror, records_of
+from causeway.core.records.records import Record
+from tests.simulation.cluster.history import Mirror, records_of
 from tests.simulation.scenario import (
     Scenario,
     Trouble,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from causeway.core.translation import NeverMirrored
-from tests.translation.lags import LagRow, _rows, parse_checkpoint, part, plot
+from causeway.core.offsets.why_not import NeverMirrored
+from tests.proofs.translation.lags import LagRow, _rows, parse_checkpoint, part, plot
 
 
 def test_the_peers_checkpoint_is_read_as_it_writes_it() -> None:

@@ -1,13 +1,13 @@
-"""Pages that several programs write: nobody takes away what another one said."""
+"""Pages that several programs write: none takes away what another one wrote."""
 
 from pathlib import Path
 
-from tests.sections import joined, sections_of, write_section
+from tests.support.sections import joined, sections_of, write_section
 
 ORDER = ("faults", "gaps")
 
 
-def test_a_section_is_written_anew_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_section_is_written_again_and_the_others_stay(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     write_section(page, "gaps", "of gaps", ORDER)
     write_section(page, "faults", "of faults\n\nand more\n", ORDER)

@@ -1,4 +1,4 @@
-"""The slow line loses nothing, keeps the order, and lets an end through behind what came before it."""
+"""The slow line loses nothing, keeps the order, and lets an end through after what came before it."""
 
 from __future__ import annotations
 

@@ -157,11 +157,11 @@ def test_the_page_holds_every_part_and_the_raw_numbers_lie_beside_it(tmp_path: P
     assert [turn["records_per_second"] for turn in told["outcomes"][0]["turns"]][1:3] == [500_000, 400_000]
 
 
-def test_who_stood_still_is_told_under_the_table_and_not_counted() -> None:
+def test_who_stopped_is_reported_under_the_table_and_not_counted() -> None:
     still = StoodStill(YARDSTICK, 4_999_000, "OUT_OF_ORDER_SEQUENCE_NUMBER")
     outcome = replace(OUTCOME, stood_still=(still,))
     for text in (markdown(outcome), plain_text(outcome)):
-        assert f"{YARDSTICK} stood still in one turn, at 4,999,000 of 5,000,000 records" in text
+        assert f"{YARDSTICK} stopped in one turn, at 4,999,000 of 5,000,000 records" in text
     assert rows(outcome) == rows(OUTCOME)
     alone = replace(outcome, turns=tuple(t for t in outcome.turns if t.contender != YARDSTICK))
     assert {row.ratio for row in rows(alone)} == {None}

@@ -1,4 +1,4 @@
-"""Client errors become ours: the right kind, the way out, and never a secret."""
+"""Client errors become ours: the right kind, the fix, and never a secret."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import kafka.errors as kafka_python
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from causeway.brokers.error_map import LibrdkafkaCode, error_of_code, error_of_right, mapped, mapped_error
-from causeway.core.endpoint import ClusterEndpoint
-from causeway.core.errors import (
+from causeway.brokers.error_codes import LibrdkafkaCode
+from causeway.brokers.error_map import error_of_code, error_of_right, mapped, mapped_error
+from causeway.core.kernel.acl_vocabulary import NeededRight, Operation
+from causeway.core.kernel.endpoint import ClusterEndpoint
+from causeway.core.kernel.errors import (
     AuthenticationFailed,
     BadInput,
     CausewayError,
@@ -23,8 +25,7 @@ from causeway.core.errors import (
     Superseded,
     UnknownName,
 )
-from causeway.core.kafka_errors import KafkaErrorCode, error_name, is_retriable
-from causeway.core.rights import NeededRight, Operation
+from causeway.core.kernel.kafka_errors import KafkaErrorCode, error_name, is_retriable
 
 ENDPOINT = ClusterEndpoint(
     "sf",
@@ -143,7 +144,7 @@ def test_a_tls_failure_names_the_ca_file() -> None:
 
 
 @pytest.mark.parametrize("text", ["[SSL: EE_KEY_TOO_SMALL] ee key too small", "CA certificate key too weak"])
-def test_a_certificate_that_is_too_weak_is_told_with_its_way_out(text: str) -> None:
+def test_a_certificate_that_is_too_weak_is_reported_with_its_remedy(text: str) -> None:
     with pytest.raises(AuthenticationFailed) as caught, mapped(cluster=ENDPOINT):
         raise ssl.SSLError(text)
     assert "issued again, with RSA of 2048 bits or more" in caught.value.remedy

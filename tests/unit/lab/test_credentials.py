@@ -7,7 +7,7 @@ import re
 from causeway.lab.credentials import make_password, scram_record
 
 
-def test_the_broker_is_told_a_salted_password_and_never_the_plain_one() -> None:
+def test_the_broker_gets_a_salted_password_and_never_the_plain_one() -> None:
     password = make_password()
     record = scram_record("mirror", password)
     assert password not in record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from causeway.core.errors import BadInput
+from causeway.core.kernel.errors import BadInput
 from causeway.lab import lab
 from causeway.lab.asked import Asked, spec_of
 from causeway.lab.cluster import LabCluster
@@ -50,7 +50,7 @@ def test_down_touches_nobody_elses_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}', '{"format": 2, "clusters": []}', "7"])
-def test_a_damaged_state_is_named_with_the_way_out(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_state_is_named_with_the_remedy(tmp_path: Path, damage: str) -> None:
     state = lab_directory(tmp_path) / "state.json"
     state.parent.mkdir(parents=True)
     state.write_text(damage)
@@ -85,7 +85,7 @@ def test_what_a_cluster_was_made_with_holds_if_nothing_else_is_asked_for(tmp_pat
         (Asked(nodes=1), False, "--forget"),
     ],
 )
-def test_a_wish_that_cannot_come_true_is_refused_with_the_way_out(
+def test_a_wish_that_cannot_come_true_is_refused_with_the_remedy(
     tmp_path: Path, asked: Asked, is_up: bool, way_out: str
 ) -> None:
     LabCluster(ClusterSpec(name="sf", kafka_version="3.9.2", security="SASL_SSL", nodes=3), tmp_path)

@@ -1,4 +1,4 @@
-"""What Spark needs is missing: said before anything starts, with what to set."""
+"""What Spark needs is missing: reported before anything starts, with what to set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from causeway.core.errors import BadInput
+from causeway.core.kernel.errors import BadInput
 from causeway.spark.java import refuse_without_java
 
 HERE = {"PATH": f"{Path(shutil.which('java') or '/usr/bin/java').parent}:/usr/bin:/bin"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf, SparkContext
 
-from causeway.core.errors import BadInput
+from causeway.core.kernel.errors import BadInput
 from causeway.interruption import listening
 from causeway.spark import jvm
 
@@ -51,7 +51,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_one_that_does_not_start_is_an_error_with_a_way_out(spark_home: SparkHome) -> None:
+def test_one_that_does_not_start_is_an_error_with_a_remedy(spark_home: SparkHome) -> None:
     home = spark_home("exit 3")
     with pytest.raises(BadInput, match=r"that Java ended with code 3 .*JAVA_HOME"):
         jvm.ensure_jvm(SparkConf())

@@ -22,14 +22,14 @@ AttributeError: no such thing
 """
 
 
-def test_what_a_worker_raised_is_told_without_its_stack() -> None:
+def test_what_a_worker_raised_is_reported_without_its_stack() -> None:
     assert sentence_of(IN_PYTHON) == (
         "org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown "
         "from the Python worker: AttributeError: no such thing"
     )
 
 
-def test_of_anything_else_the_first_line_is_told() -> None:
+def test_of_anything_else_the_first_line_is_reported() -> None:
     assert (
         sentence_of("\n  Job aborted: executor lost  \n\tat Somewhere.java\n") == "Job aborted: executor lost"
     )

@@ -16,7 +16,7 @@ def test_what_py4j_says_of_a_call_that_was_broken_off_is_not_printed(
 
     with _without_py4js_tracebacks():
         assert logged("lib/py4j/java_gateway.py") == 0
-        assert logged("lib/causeway/spark/driver.py") == 1
+        assert logged("lib/causeway/spark/copy_job.py") == 1
     assert logged("lib/py4j/java_gateway.py") == 2, "only for as long as a run lasts"
 
 
@@ -27,7 +27,7 @@ def _logged(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["root", "py4j.clientserver", "py4j.java_gateway"])
-def test_whatever_logger_it_takes_nothing_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_whatever_logger_it_takes_nothing_is_reported(name: str, caplog: pytest.LogCaptureFixture) -> None:
     with _without_py4js_tracebacks():
         _logged(name)
         logging.getLogger(name).error("somebody else's words")

@@ -11,7 +11,7 @@ import pytest
 import causeway
 from causeway.spark.shipping import SHIPPED, package_zip
 
-ONLY_THE_DRIVER_LOADS = {"driver", "groups", "jvm", "java", "session", "shipping"}
+ONLY_THE_DRIVER_LOADS = {"copy_job", "groups_job", "jvm", "java", "session", "shipping"}
 
 PACKAGE = Path(causeway.__file__).parent
 MODULES = {
@@ -40,7 +40,7 @@ def names(shipped: Path) -> list[str]:
 
 def test_executors_are_given_these_rooms_and_no_other(shipped: Path) -> None:
     given = {name.split("/")[1] for name in names(shipped)}
-    assert given == {"__init__.py", "interruption.py", "brokers", "core", "flows", "spark"} == set(SHIPPED)
+    assert given == {"__init__.py", "interruption.py", "brokers", "core", "usecases", "spark"} == set(SHIPPED)
     assert len(names(shipped)) > 100
     assert {Path(name).suffix for name in names(shipped)} == {".py"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.took import folders, lines
+from tests.support.took import folders, lines
 
 
 @dataclass
@@ -20,20 +20,20 @@ def reports(test: str, setup: float, call: float, teardown: float) -> list[Repor
 
 
 ALL = [
-    *reports("tests/unit/core/test_wire.py::test_it", 0.1, 0.4, 0.0),
-    *reports("tests/failover/test_crowd.py::test_it[1]", 1_200.0, 30.0, 4.0),
+    *reports("tests/unit/core/records/test_varint.py::test_it", 0.1, 0.4, 0.0),
+    *reports("tests/integration/failover/trials/test_crowd.py::test_it[1]", 1_200.0, 30.0, 4.0),
     *reports("tests/unit/lab/test_ports.py::test_it", 0.0, 1.5, 0.0),
 ]
 
 
 def test_a_folder_takes_what_its_tests_take_with_their_fixtures() -> None:
     found = [(each.name, each.tests, round(each.seconds, 3)) for each in folders(ALL)]
-    assert found == [("tests/failover", 1, 1_234.0), ("tests/unit", 2, 2.0)]
+    assert found == [("tests/integration/failover", 1, 1_234.0), ("tests/unit", 2, 2.0)]
 
 
 def test_the_slowest_is_on_top_and_the_sum_at_the_end() -> None:
     assert lines(folders(ALL)) == [
-        "   1,234 s       1 tests  tests/failover",
+        "   1,234 s       1 tests  tests/integration/failover",
         "       2 s       2 tests  tests/unit",
         "   1,236 s       3 tests  all",
     ]

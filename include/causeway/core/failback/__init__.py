@@ -1,1 +1,2 @@
-"""Failback, decided: where two clusters parted, what lies behind that, what one map tells the other."""
+"""Failback, decided: where two clusters diverged, what lies after that place, what one map hands over to the
+other."""

@@ -13,23 +13,23 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from uuid import UUID
 
-from causeway.core.counting import some
-from causeway.core.errors import BadInput
-from causeway.core.failover.figure import Figure
-from causeway.core.failover.place import Reason
-from causeway.core.failover.pricing import (
+from causeway.core.failover.request import Active, FailoverRequest, Mode
+from causeway.core.failover.start_impact import (
     BOUND,
     LastKnown,
-    LeftPrice,
+    LeftImpact,
     Mirrored,
-    price_left,
-    price_of,
+    impact_left,
+    impact_of,
     together,
 )
-from causeway.core.failover.wish import Active, Mode, Wish
-from causeway.core.group_sync import Committed
-from causeway.core.identity import TargetOffset, TopicPartition
-from causeway.core.instants import rfc3339
+from causeway.core.failover.start_offset import Reason
+from causeway.core.groups.sync_rules import Committed
+from causeway.core.kernel.errors import BadInput
+from causeway.core.kernel.estimate import Estimate
+from causeway.core.kernel.identity import TargetOffset, TopicPartition
+from causeway.core.kernel.plurals import some
+from causeway.core.kernel.timestamps import rfc3339
 
 _HASH_CHARACTERS = 16
 _OWN = (
@@ -62,9 +62,9 @@ class Move:
     before: Committed | None
     after: TargetOffset
     reasons: tuple[str, ...] = ()
-    rereads: Figure
+    rereads: Estimate
     """Records that it has read already, as far as known, and will read again."""
-    skips: Figure
+    skips: Estimate
     """Records that it hasn't read, as far as known, and won't read."""
 
 
@@ -76,7 +76,7 @@ class LeftAlone:
     why: str
     detail: str = ""
     """To that, in somebody else's words: not what somebody says yes to."""
-    price: LeftPrice | None = None
+    price: LeftImpact | None = None
     """Of staying there; None: it holds nothing there, or can't be read. Not what somebody says yes to."""
 
     @property
@@ -89,7 +89,7 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverPlan:
-    wish: Wish
+    wish: FailoverRequest
     moves: tuple[Move, ...]
     left_alone: tuple[LeftAlone, ...]
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class FailoverPlan:
         return _digest([self.wish.key, ids, [_said(move) for move in self.moves], left])
 
 
-def agreement_of(wish: Wish, groups: Iterable[str], plan_hash: str) -> str:
+def agreement_of(wish: FailoverRequest, groups: Iterable[str], plan_hash: str) -> str:
     """Of a planned failover which groups go: their offsets follow from where they stand when the last record
     is mirrored, and that isn't yet."""
     return _digest([wish.key, sorted(groups)]) if wish.is_planned else plan_hash
@@ -126,7 +126,7 @@ def _said(move: Move) -> list[object]:
 
 
 def plan_failover(
-    wish: Wish, groups: Iterable[GroupFacts], mirrored: Mapping[TopicPartition, Mirrored]
+    wish: FailoverRequest, groups: Iterable[GroupFacts], mirrored: Mapping[TopicPartition, Mirrored]
 ) -> FailoverPlan:
     """:raises BadInput: active groups, or a moment that the target doesn't reach back to."""
     facts = sorted(groups, key=lambda each: each.name)
@@ -155,17 +155,17 @@ def plan_failover(
     )
 
 
-def _staying(group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]) -> LeftPrice | None:
+def _staying(group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]) -> LeftImpact | None:
     """All of its partitions together."""
     parts = [
-        price_left(held.offset, group.known.get(tp), mirrored[tp])
+        impact_left(held.offset, group.known.get(tp), mirrored[tp])
         for tp, held in group.here.items()
         if tp in mirrored
     ]
     return together(parts) if parts and not group.refused else None
 
 
-def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
+def _refuse_active(wish: FailoverRequest, groups: Sequence[GroupFacts]) -> None:
     active = [group.name for group in groups if group.is_active]
     if not active or wish.active is not Active.REFUSE:
         return
@@ -177,7 +177,7 @@ def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
     else:
         what, otherwise = (
             "consumer groups with members on the target",
-            ", or say --active leave to move the others",
+            ", or say --active leave to move the others" if len(active) < len(groups) else "",
         )
     raise BadInput(
         what,
@@ -187,7 +187,7 @@ def _refuse_active(wish: Wish, groups: Sequence[GroupFacts]) -> None:
     )
 
 
-def _refuse_too_early(wish: Wish, moved_to: Mapping[TopicPartition, Mirrored]) -> None:
+def _refuse_too_early(wish: FailoverRequest, moved_to: Mapping[TopicPartition, Mirrored]) -> None:
     """A date that was mistyped would put every group at the beginning of everything. What none of them
     reads may be as short as it likes."""
     placed = [m for _, m in sorted(moved_to.items()) if m.place is not None and m.log_start < m.end]
@@ -204,7 +204,7 @@ def _refuse_too_early(wish: Wish, moved_to: Mapping[TopicPartition, Mirrored]) -
 
 
 def _partitions(
-    wish: Wish, group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]
+    wish: FailoverRequest, group: GroupFacts, mirrored: Mapping[TopicPartition, Mirrored]
 ) -> list[TopicPartition]:
     """For a moment all partitions of each topic that the group reads: where there is no commit, a reader may
     begin at the end and skip. For `latest` those that the group has committed, or, if nobody knows of any,
@@ -218,7 +218,7 @@ def _partitions(
     return sorted(tp for tp in mirrored if tp.topic in topics)
 
 
-def _move(wish: Wish, group: GroupFacts, partition: Mirrored) -> Move | LeftAlone:
+def _move(wish: FailoverRequest, group: GroupFacts, partition: Mirrored) -> Move | LeftAlone:
     tp, known = partition.target, group.known.get(partition.target)
     place = partition.place
     if wish.moment_ms is None:
@@ -231,13 +231,14 @@ def _move(wish: Wish, group: GroupFacts, partition: Mirrored) -> Move | LeftAlon
     if after is None:
         detail = place.detail if place is not None else ""
         there = group.here.get(tp)
-        cost = None if there is None else price_left(there.offset, known, partition)
+        cost = None if there is None else impact_left(there.offset, known, partition)
         return LeftAlone(group=group.name, target=tp, why=why_not, detail=detail, price=cost)
-    rereads, skips = price_of(known, after, partition)
+    before = group.here.get(tp)
+    rereads, skips = impact_of(known, after, partition, stands=0 if before is None else before.offset)
     return Move(
         group=group.name,
         target=tp,
-        before=group.here.get(tp),
+        before=before,
         after=after,
         reasons=reasons,
         rereads=rereads,

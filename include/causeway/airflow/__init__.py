@@ -1,0 +1,1 @@
+"""The Airflow side: the only importers of airflow. Everything that costs time loads when a task runs."""

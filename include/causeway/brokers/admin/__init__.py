@@ -1,0 +1,1 @@
+"""The administration of a cluster, and readers like anybody's, on librdkafka."""

@@ -1,0 +1,1 @@
+"""Connections to brokers, and the two requests that carry each batch, on kafka-python's low level."""

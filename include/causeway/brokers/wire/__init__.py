@@ -1,0 +1,1 @@
+"""Reads, commits and transactions over those connections, each as one small class."""

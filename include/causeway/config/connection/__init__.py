@@ -1,0 +1,1 @@
+"""A cluster's connection: found, checked, and made an endpoint."""

@@ -1,0 +1,1 @@
+"""Values as people write them: durations, sizes, moments; and how a wrong one is refused."""

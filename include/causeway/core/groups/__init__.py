@@ -1,0 +1,1 @@
+"""Consumer groups, decided: which offset the target holds for a group, and why not."""

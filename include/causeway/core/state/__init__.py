@@ -1,0 +1,1 @@
+"""What a flow keeps on its target besides records and the offset map: owner, fences, positions, ledgers."""

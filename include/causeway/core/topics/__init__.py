@@ -1,0 +1,1 @@
+"""Mirrors as topics: their names, partitions, settings, ACLs, heartbeats, and the quarantine."""

@@ -1,0 +1,1 @@
+"""Two logs compared record by record, directly or through the offset map."""

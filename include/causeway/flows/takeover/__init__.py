@@ -1,1 +1,0 @@
-"""Taking a mirror over from MirrorMaker 2."""

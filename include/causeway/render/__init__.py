@@ -1,0 +1,1 @@
+"""Values become text, Markdown, HTML, SVG and JSON. No room here asks a cluster anything."""

@@ -1,0 +1,1 @@
+"""A run of a flow: rounds of plan, copy and report."""

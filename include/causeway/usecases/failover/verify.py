@@ -1,0 +1,71 @@
+"""Look at what a failover has done: offsets read back, first records held against the moment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from causeway.brokers.wire.consumer_groups import ConsumerGroups
+from causeway.core.groups.sync_rules import Committed
+from causeway.core.journal.journal import FailoverRun
+from causeway.core.journal.remaining_work import failover_mark
+from causeway.core.kernel.identity import TopicPartition
+from causeway.usecases.offsets.scan_records import Sample, Search, first_records
+from causeway.usecases.session.source_may_be_gone import FlowSession, committed_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    offsets: int
+    as_planned: int
+    """Read back as the plan says."""
+    moved_on: int
+    """Not as the plan says: left alone, or a consumer has committed since."""
+    sampled: int
+    """Partitions whose first record after the place was read."""
+    at_the_end: int
+    """Partitions with nothing after the place."""
+    earlier: tuple[str, ...]
+    """Whose first record is earlier than the moment: the safer of two answers was taken."""
+
+    def as_dict(self) -> dict[str, object]:
+        return {**asdict(self), "earlier": list(self.earlier)}
+
+
+async def verify_run(run: FailoverRun, sides: FlowSession, groups: ConsumerGroups) -> Verified:
+    held = await committed_by(groups, run)
+    mark = failover_mark(run.run)
+    offsets = as_planned = 0
+    places: dict[TopicPartition, int] = {}
+    for group, shifts in run.shifts.items():
+        for tp, shift in shifts.items():
+            offsets += 1
+            as_planned += held.get(group, {}).get(tp) == Committed(shift.after, mark)
+            places[tp] = min(shift.after, places.get(tp, shift.after))
+    found = await _sample(sides, places)
+    moment = run.wish.moment_ms
+    earlier = [
+        tp for tp, s in found.items() if s is not None and moment is not None and s.timestamp_ms < moment
+    ]
+    return Verified(
+        offsets=offsets,
+        as_planned=as_planned,
+        moved_on=offsets - as_planned,
+        sampled=sum(sample is not None for sample in found.values()),
+        at_the_end=sum(sample is None for sample in found.values()),
+        earlier=tuple(sorted(map(str, earlier))),
+    )
+
+
+async def _sample(
+    sides: FlowSession, places: dict[TopicPartition, int]
+) -> dict[TopicPartition, Sample | None]:
+    if not places:
+        return {}
+    target = sides.target
+    topics = await target.wire.topics(sorted({tp.topic for tp in places}))
+    ends = await target.last_stables(list(places))
+    searches = {
+        tp: Search(start=at, end=end) for tp, at in places.items() if isinstance(end := ends[tp], int)
+    }
+    found = await first_records(target, {name: topic.topic_id for name, topic in topics.items()}, searches)
+    return {tp: sample if isinstance(sample, Sample) else None for tp, sample in found.items()}

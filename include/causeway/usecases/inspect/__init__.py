@@ -1,0 +1,1 @@
+"""Look at a flow without changing it: plan, status, and the next command."""

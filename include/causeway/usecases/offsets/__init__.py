@@ -1,0 +1,1 @@
+"""The offset map as a service: translate offsets, keep the map small, find records by time."""

@@ -1,0 +1,1 @@
+"""An operator sets where a partition continues: adopt, accept-gap, reconcile, restart-topic, recover."""

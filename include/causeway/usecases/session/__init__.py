@@ -1,0 +1,1 @@
+"""The clusters of a flow: opened, checked, and asked where each pair of partitions is."""

@@ -1,0 +1,1 @@
+"""Take a mirror over from MirrorMaker 2."""

@@ -1,0 +1,1 @@
+"""Prove that both clusters show the same records, in the same order."""
