@@ -66,6 +66,7 @@ def assert_all_is_home(stage: FailbackStage, going: dict[tuple[str, str, int], s
         assert set(values(news[p])) <= set(values(olds[p]))
         assert len(values(olds[p])) == len(set(values(olds[p])))
     assert stage.come_home().moved is None
+    assert stage.look_home() is None, "the look agrees with the act"
 
 
 def test_after_a_rollback_home_can_be_gone_again_wherever_it_was_killed(parted: FailbackStage) -> None:

@@ -110,6 +110,9 @@ def _look_home(ways: FlowPair, selection: FlowGroups, params: Mapping[str, Any])
     from causeway.usecases.failback.complete import preview_completion
 
     sheet = preview_completion(ways, selection, for_real=not params["dry_run"])
+    if sheet is None:
+        _tell(text := f"{ways.forward.name}: the failback is completed: no group is left to move")
+        return "", text
     text = sheet_text(sheet)
     _tell(text)
     return sheet.plan.agreement, text

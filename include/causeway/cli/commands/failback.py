@@ -140,6 +140,8 @@ def _home(request: Request, ways: FlowPair, deployment: Deployment) -> Outcome:
     if request.options.dry_run:
         expected = plan_given(request)
         sheet = preview_completion(ways, selection)
+        if sheet is None:
+            return _nothing_to_move(request, ways)
         refuse_another_plan(ways.reverse, sheet, expected)
         text = f"{sheet_text(sheet)}\n\n{ways.forward.name}: nothing was written"
         return Outcome(payload=sheet.as_dict(), text=text)
@@ -160,6 +162,12 @@ def _home(request: Request, ways: FlowPair, deployment: Deployment) -> Outcome:
     if not done.not_yet:
         unprotected = protect_again(ways, deployment.groups[ways.forward.name], request.progress)
     return _home_again(request, done, unprotected)
+
+
+def _nothing_to_move(request: Request, ways: FlowPair) -> Outcome:
+    flow = ways.forward.name
+    text = f"{flow}: the failback is completed: no group is left to move; nothing was written"
+    return with_next(request, Outcome(payload={"flow": flow, "was_done": True}, text=text))
 
 
 def _home_again(request: Request, done: CompletedFailback, unprotected: list[str]) -> Outcome:

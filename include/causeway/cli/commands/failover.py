@@ -248,11 +248,12 @@ def failed_over(done: FailedOver, *, may_go_back: bool = True) -> Outcome:
         "anybody writes to the mirror"
     )
     earlier = f", {len(checked.earlier):,} of them earlier than the moment" if checked.earlier else ""
+    unread = f"; {checked.unread:,} could not be read now" if checked.unread else ""
     lines = [
         head,
         f"{done.flow}: {checked.as_planned:,} of {checked.offsets:,} offsets read back as planned, "
         f"{checked.moved_on:,} have moved on; first records of {checked.sampled:,} partitions looked at"
-        f"{earlier}; {checked.at_the_end:,} are at their end",
+        f"{earlier}; {checked.at_the_end:,} are at their end{unread}",
         *shortened([f"PUT RIGHT {line}" for line in done.slipped], where=f" put right{IN_JSON}"),
         *shortened([f"LEFT ALONE {line}" for line in left], where=f" left alone{IN_JSON}"),
         *([back] if may_go_back else []),

@@ -103,7 +103,7 @@ def _about_syncs(report: GroupsReport) -> list[str]:
             f"{report.flow} is fenced {report.fenced}: no group sync commits; "
             f"`causeway next {report.flow}` says what comes next"
         )
-    elif not report.wrote:
+    elif report.would_commit:
         lines.append(f"`causeway groups {report.flow} --sync` commits; so does `causeway run` at its end")
     return lines
 

@@ -36,9 +36,10 @@ def next_lines(found: Next) -> list[str]:
     since = "" if found.since_ms is None else f" since {rfc3339(found.since_ms)}"
     by = f" by {found.by}" if found.by else ""
     when = f" {found.when}" if found.when else ""
+    step = f"`{found.command}`{when}; success: {found.success}" if found.command else "nothing has to be done"
     return [
         f"{found.flow}: {str(found.stage).upper()}{since}{by}: {found.what}",
-        f"{found.flow}: NEXT `{found.command}`{when}; success: {found.success}",
+        f"{found.flow}: NEXT {step}",
     ]
 
 

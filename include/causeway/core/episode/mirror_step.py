@@ -69,7 +69,7 @@ def _new(seen: Seen) -> Next | None:
 
 
 def mirror_runs(seen: Seen) -> Next:
-    """Nothing has to be done: a drill if there was none for long, else a look."""
+    """Nothing is in its way: somebody may have to run it, or to rehearse a failover."""
     names, flow, drilled_ms = seen.names, seen.names.flow, _last_drill_ms(seen)
     last = "it was never rehearsed" if not drilled_ms else f"the last drill was at {rfc3339(drilled_ms)}"
     when, what = "", f"{_whose_run(seen)}; {last}"
@@ -81,7 +81,7 @@ def mirror_runs(seen: Seen) -> Next:
     elif not drilled_ms or seen.now_ms - drilled_ms > _DRILLED_LATELY_MS:
         command, success = f"causeway drill {flow}", "as many AS PLANNED as OFFSETS, exit code 0"
     else:
-        command, success = f"causeway status {flow}", "exit code 0; nothing has to be done"
+        command = success = ""
     return Next(flow=flow, stage=Stage.MIRRORING, what=what, command=command, success=success, when=when)
 
 

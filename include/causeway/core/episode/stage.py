@@ -77,7 +77,7 @@ class Next:
     what: str
     """In words, with who and why."""
     command: str
-    """As it is typed."""
+    """As it is typed; empty: nothing has to be done."""
     success: str
     """What it looks like when that has worked."""
     since_ms: int | None = None

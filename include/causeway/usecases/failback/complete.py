@@ -20,7 +20,7 @@ from causeway.core.model.group_filter import FlowGroups
 from causeway.core.permissions.failover import closing_rights, journal_rights
 from causeway.core.state.flow_state import FlowState
 from causeway.core.state.position import Position
-from causeway.core.state.repair_commands import next_command, not_yet, reconcile_remedy
+from causeway.core.state.repair_commands import not_yet, reconcile_remedy
 from causeway.usecases.failback.adopt_all import adopt_all, hand_over
 from causeway.usecases.failback.complete_again import Earlier, clear_the_way, read_earlier
 from causeway.usecases.failback.divergence import FailbackSession
@@ -61,10 +61,11 @@ def completion_request(reverse: Flow) -> FailoverRequest:
     return FailoverRequest(flow=reverse.name, at_ms=None, mode=Mode.HOME)
 
 
-def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool = False) -> Sheet:
-    """The sheet alone. Nothing is written. `for_real`: its rights are asked for, too.
+def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool = False) -> Sheet | None:
+    """The sheet alone; None: no group is left to move. Nothing is written. `for_real`: its rights are asked
+    for, too.
 
-    :raises BadInput: no failback has opened the way, or it can't be gone again, or nothing is left to do.
+    :raises BadInput: no failback has opened the way, or it can't be gone again.
     """
 
     async def look(sides: FlowSession) -> Earlier:
@@ -73,13 +74,8 @@ def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool 
             return await read_earlier(pairing, run)
 
     earlier = run_in_target_session(ways.new, look)
-    run = earlier.run
     if not for_real and earlier.is_home:
-        raise BadInput(
-            f"failback {run.run} of {run.flow}",
-            rule="is completed already: no group is left to move",
-            remedy=f"{next_command(run.flow)} says where the flow is",
-        )
+        return None
     reverse, wish = ways.reverse, completion_request(ways.reverse)
     return execute.preview_failover(
         reverse, ways.new, ways.old, wish, selection, home_of=ways.forward, for_real=for_real

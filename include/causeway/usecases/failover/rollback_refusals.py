@@ -21,13 +21,22 @@ from causeway.usecases.session.source_may_be_gone import FlowSession
 def find_run(flow: Flow, journal: Journal, run: str) -> FailoverRun:
     """:raises UnknownName: there is no such run."""
     found = journal.runs.get(run)
-    if found is None or found.flow != flow.name:
+    if found is not None and found.flow != flow.name:
+        raise UnknownName(
+            "failover",
+            value=run,
+            rule=f"is one of {found.flow}, not of {flow.name}",
+            remedy=f"{next_command(flow.name)} says where {flow.name} is",
+        )
+    if found is None:
         known = ", ".join(each.run for each in journal.of_flow(flow.name)[-5:])
         raise UnknownName(
             "failover",
             value=run,
             rule=f"{flow.name} has no such run",
-            remedy=f"the last ones are {known}" if known else "there never was one",
+            remedy=f"the last ones are {known}; name the flow of that failover"
+            if known
+            else "there never was one",
         )
     return found
 

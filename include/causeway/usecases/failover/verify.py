@@ -9,7 +9,7 @@ from causeway.core.groups.sync_rules import Committed
 from causeway.core.journal.journal import FailoverRun
 from causeway.core.journal.remaining_work import failover_mark
 from causeway.core.kernel.identity import TopicPartition
-from causeway.usecases.offsets.scan_records import Sample, Search, first_records
+from causeway.usecases.offsets.scan_records import Sample, Search, Stopped, first_records
 from causeway.usecases.session.source_may_be_gone import FlowSession, committed_by
 
 
@@ -26,6 +26,8 @@ class Verified:
     """Partitions with nothing after the place."""
     earlier: tuple[str, ...]
     """Whose first record is earlier than the moment: the safer of two answers was taken."""
+    unread: int = 0
+    """Partitions whose first record could not be read now."""
 
     def as_dict(self) -> dict[str, object]:
         return {**asdict(self), "earlier": list(self.earlier)}
@@ -42,23 +44,25 @@ async def verify_run(run: FailoverRun, sides: FlowSession, groups: ConsumerGroup
             as_planned += held.get(group, {}).get(tp) == Committed(shift.after, mark)
             places[tp] = min(shift.after, places.get(tp, shift.after))
     found = await _sample(sides, places)
+    samples = {tp: sample for tp, sample in found.items() if isinstance(sample, Sample)}
+    at_the_end = sum(sample is None for sample in found.values())
     moment = run.wish.moment_ms
-    earlier = [
-        tp for tp, s in found.items() if s is not None and moment is not None and s.timestamp_ms < moment
-    ]
+    earlier = [tp for tp, s in samples.items() if moment is not None and s.timestamp_ms < moment]
     return Verified(
         offsets=offsets,
         as_planned=as_planned,
         moved_on=offsets - as_planned,
-        sampled=sum(sample is not None for sample in found.values()),
-        at_the_end=sum(sample is None for sample in found.values()),
+        sampled=len(samples),
+        at_the_end=at_the_end,
         earlier=tuple(sorted(map(str, earlier))),
+        unread=len(places) - len(samples) - at_the_end,
     )
 
 
 async def _sample(
     sides: FlowSession, places: dict[TopicPartition, int]
-) -> dict[TopicPartition, Sample | None]:
+) -> dict[TopicPartition, Sample | Stopped | None]:
+    """Without those whose end isn't known. None: there is no record after the place."""
     if not places:
         return {}
     target = sides.target
@@ -67,5 +71,4 @@ async def _sample(
     searches = {
         tp: Search(start=at, end=end) for tp, at in places.items() if isinstance(end := ends[tp], int)
     }
-    found = await first_records(target, {name: topic.topic_id for name, topic in topics.items()}, searches)
-    return {tp: sample if isinstance(sample, Sample) else None for tp, sample in found.items()}
+    return await first_records(target, {name: topic.topic_id for name, topic in topics.items()}, searches)
