@@ -178,6 +178,18 @@ def _reader_line(reader: Reader) -> str:
     return f"GROUP {reader.group} on {some(reader.topics)}: {what}"
 
 
+def exports_left(run: FailbackRun) -> list[str]:
+    """What a failback kept aside, for those who decide about it once all is home."""
+    exports = run.facts.get("exports")
+    if not isinstance(exports, dict) or not exports:
+        return []
+    held = ", ".join(f"{name} ({count:,})" for name, count in sorted(exports.items()))
+    return [
+        f"{run.flow}: divergent records still wait for their owners, in {one_line(held)}: they decide what "
+        "becomes of them"
+    ]
+
+
 def run_text(run: FailbackRun, *, was_done: bool) -> str:
     head = f"{run.flow}: failback {run.run} {'was begun already' if was_done else 'has begun'}"
     exports = run.facts.get("exports")

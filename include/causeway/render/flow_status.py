@@ -51,7 +51,7 @@ def planned(view: FlowView) -> Outcome:
     lines = [*_trouble_lines(view), _table(rows, "source", "target", "state", "position", "end", "lag"), ""]
     lines.append(summary)
     if view.state.fence is not None:
-        lines.append(f"{view.flow.name}: {_whose_turn(view)}: no run may begin until that is lifted")
+        lines.append(f"{view.flow.name}: {_whose_turn(view)}: no run may begin as long as that stands")
     return Outcome(payload=payload, text="\n".join([*lines, *_remarks(view)]), exit_code=_exit_code(view))
 
 
@@ -314,10 +314,11 @@ def _set_lines(entry: ManualPosition) -> Iterator[str]:
     if entry.how == "accept-gap":
         return
     said = f"by {entry.by} at {rfc3339(entry.at_ms)}: {entry.because}"
-    for place in entry.places[:_SHOWN_PLACES]:
+    shown = entry.places if len(entry.places) == _SHOWN_PLACES + 1 else entry.places[:_SHOWN_PLACES]
+    for place in shown:
         yield f"SET {entry.source(place)}: {entry.how}: {_place_text(entry, place)}; {said}"
-    more = len(entry.places) - _SHOWN_PLACES
-    if more > 0:
+    more = len(entry.places) - len(shown)
+    if more:
         yield f"SET {entry.source_topic}: {entry.how}: and {more} partitions more, all in --json; {said}"
 
 

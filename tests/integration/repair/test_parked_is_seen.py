@@ -98,7 +98,7 @@ def test_who_looks_sees_what_a_run_left_standing_until_it_is_cured(standing: Sta
     assert s.say("doctor", "--read-only")[0] == 5
 
     assert s.say("fence", "--because", "a test")[0] == 0
-    assert "a test: no run may begin until that is lifted" in s.say("plan")[1]
+    assert "a test: no run may begin as long as that stands" in s.say("plan")[1]
     assert s.say("lift", "--because", "a test")[0] == 0
     assert s.say("reconcile", s.foreign, "0", "--because", "a test")[0] == 0
     assert s.states("status") == {"a-0": "ok", "b-0": "ok", "c-0": "parked"}

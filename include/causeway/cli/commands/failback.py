@@ -173,6 +173,7 @@ def _nothing_to_move(request: Request, ways: FlowPair) -> Outcome:
 def _home_again(request: Request, done: CompletedFailback, unprotected: list[str]) -> Outcome:
     """The last line is the truth: what was done, and what keeps the flow from going on."""
     from causeway.cli.commands.failover import failed_over
+    from causeway.render.failback_text import exports_left
 
     if done.moved is None:
         payload, lines, code = {"run": done.run.run, "was_done": True}, [], 0
@@ -185,6 +186,6 @@ def _home_again(request: Request, done: CompletedFailback, unprotected: list[str
     if done.not_yet:
         text = "\n".join([*lines, f"{flow}: groups and positions are home", *done.not_yet])
         return Outcome(payload={**payload, "next": None}, text=text, exit_code=FENCED)
-    text = "\n".join([*lines, *unprotected, f"{flow}: all is home"])
+    text = "\n".join([*lines, *unprotected, *exports_left(done.run), f"{flow}: all is home"])
     code = code or (PARKED if unprotected else 0)
     return with_next(request, Outcome(payload=payload, text=text, exit_code=code))

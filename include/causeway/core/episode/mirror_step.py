@@ -8,7 +8,7 @@ from causeway.core.episode.stage import Next, Seen, Stage
 from causeway.core.failover.drill_run import at_work
 from causeway.core.kernel.plurals import counted
 from causeway.core.kernel.timestamps import how_long_ago, rfc3339
-from causeway.core.state.repair_commands import typed_in
+from causeway.core.state.repair_commands import lift_command, typed_in
 
 RAN = "`caught up` or `time over`, exit code 0"
 _RUNS_AGAIN_MS = 3_600_000
@@ -18,7 +18,7 @@ _DRILLED_LATELY_MS = 30 * 24 * 3_600_000
 
 def in_the_way(seen: Seen) -> Next | None:
     """None: nothing is."""
-    rules: tuple[Callable[[Seen], Next | None], ...] = (_drill, _parked, _new)
+    rules: tuple[Callable[[Seen], Next | None], ...] = (_drill, _fenced_topics, _parked, _new)
     return next((found for rule in rules if (found := rule(seen)) is not None), None)
 
 
@@ -36,6 +36,26 @@ def _drill(seen: Seen) -> Next | None:
         success="a line of this drill, exit code 0",
         since_ms=drill.at_ms,
         by=drill.by,
+    )
+
+
+def _fenced_topics(seen: Seen) -> Next | None:
+    """The newest fence that closes some topics; the others go on."""
+    flow, standing = seen.names.flow, seen.state.standing
+    fence = next((each for each in reversed(standing) if not each.stops_the_flow), None)
+    if fence is None:
+        return None
+    return Next(
+        flow=flow,
+        stage=Stage.PARKED,
+        what=f"fenced {fence}; the other topics go on",
+        command=lift_command(flow, standing, fence),
+        success="`lifted`, exit code 0; a run that works then ends, and the next one copies them",
+        since_ms=fence.since_ms,
+        by=fence.by,
+        when="only if that command is dead: it lifts its fence itself"
+        if fence.is_at_work
+        else f"once {fence.by} says that they may be copied",
     )
 
 

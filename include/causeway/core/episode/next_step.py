@@ -199,7 +199,11 @@ def _resting(seen: Seen, back: FailbackRun) -> Next:
     if seen.reverse_state is not None and seen.reverse_state.running is None:
         run = f"`causeway run {back.reverse} --until-caught-up`"
         ran = _ran_since(seen.reverse_state, back)
-        leads += f", and its last run has ended: repeat {run}" if ran else f"; first run it: {run}"
+        leads += (
+            f"; its last run has ended: while its lag is large, repeat {run}"
+            if ran
+            else f"; first run it: {run}"
+        )
     rests = f"{flow} rests: {leads}" if back.facts.get("parted") else f"{flow} goes on; {leads}"
     return Next(
         flow=flow,
@@ -320,7 +324,8 @@ def _not_running(seen: Seen, back: FailbackRun) -> Next:
         what=f"failback {back.run} is home, and nothing mirrors since",
         command=f"causeway run {flow}",
         success=RAN,
-        when="or start its scheduler again (in Airflow: unpause its DAG)",
+        when="or start its scheduler again, not both (in Airflow: unpause its DAG); this line stays until "
+        "its first run has begun",
         since_ms=back.at_ms,
         by=back.by,
     )

@@ -121,15 +121,21 @@ async def check_still_owner(target: WireTarget, flow: str, generation: Generatio
     state = await target.flow_state(flow)
     refuse_fenced(flow, state)
     if state.generation != generation:
-        who = state.run.holder if state.run else "a fence that was lifted"
-        since = rfc3339(state.run.since_ms) if state.run else "now"
-        raise Superseded(
-            "flow",
-            value=flow,
-            rule=f"{who} took over since {since} (generation {state.generation}, this run's is {generation})",
-            remedy="nothing to do: the newer run goes on from what this one committed",
-        )
+        raise _superseded(flow, state, generation)
     return state
+
+
+def _superseded(flow: str, state: FlowState, generation: Generation) -> Superseded:
+    """By a newer run, or by a fence of topics that was raised or lifted: that starts no other run."""
+    numbers = f"(generation {state.generation}, this run's is {generation})"
+    newest = state.run
+    if newest is not None and newest.generation == state.generation:
+        rule = f"{newest.holder} took over since {rfc3339(newest.since_ms)} {numbers}"
+        remedy = "nothing to do: the newer run goes on from what this one committed"
+    else:
+        rule = f"a fence was raised or lifted while this run was at work, and that ends it {numbers}"
+        remedy = "the next run goes on from what this one committed: its scheduler starts it, or you do"
+    return Superseded("flow", value=flow, rule=rule, remedy=remedy)
 
 
 async def write_keepalive(

@@ -69,6 +69,13 @@ CASES: dict[str, tuple[Journal, FlowState, dict[str, Any], Stage, str]] = {
         Stage.MIRRORING,
         "",
     ),
+    "some of its topics are fenced": (
+        journal(drills=(DRILLED,)),
+        state(replace(fence("", by="amy"), topics=frozenset({"sf.orders"}))),
+        {},
+        Stage.PARKED,
+        'causeway lift sf_to_nyc --because "..."',
+    ),
     "rehearsed long ago": (
         journal(drills=(DRILLED,)),
         state(ran_at=NOW + 31 * DAY_MS),
@@ -407,7 +414,10 @@ def test_it_names_the_run_that_brings_the_lag_down_where_none_is_at_work() -> No
     idle = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state())
     assert "; first run it: `causeway run nyc_to_sf --until-caught-up`" in idle.what
     ran = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state(ran_at=900))
-    assert "its last run has ended: repeat `causeway run nyc_to_sf --until-caught-up`" in ran.what
+    assert (
+        "its last run has ended: while its lag is large, repeat `causeway run nyc_to_sf --until-caught-up`"
+        in ran.what
+    )
     busy = at(journal(FAILOVER, FAILBACK), state(SHUT), reverse_state=state(ran_at=900, ended=False))
     assert "causeway run" not in busy.what
 
