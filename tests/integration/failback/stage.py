@@ -198,7 +198,7 @@ class FailbackStage:
         flow, endpoint = self.forward.flow, self.new.endpoint()
         return roll_back(flow, endpoint, run, by="a test", consent=lambda *_: None, say=self.said.append)
 
-    def look_home(self) -> Sheet | None:
+    def look_home(self) -> Sheet:
         return preview_completion(self.ways, self.rules)
 
     def _note(self, plan: FailbackPlan) -> None:

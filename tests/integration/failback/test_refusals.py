@@ -47,9 +47,7 @@ def test_home_comes_after_the_way_back_was_opened_also_in_a_dry_run(parted: Fail
         with pytest.raises(BadInput, match=r"isn't finished: .* --resume` goes on with it"):
             go_home()
     parted.resume()
-    shown = parted.look_home()
-    assert shown is not None
-    assert shown.flow == parted.reverse.flow.name
+    assert parted.look_home().flow == parted.reverse.flow.name
 
 
 def test_ctrl_c_at_each_place_of_a_failback_says_what_stands(

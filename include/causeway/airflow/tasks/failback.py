@@ -107,11 +107,12 @@ def _look_back(ways: FlowPair, params: Mapping[str, Any]) -> tuple[str, str]:
 
 def _look_home(ways: FlowPair, selection: FlowGroups, params: Mapping[str, Any]) -> tuple[str, str]:
     from causeway.render.failover_text import sheet_text
-    from causeway.usecases.failback.complete import preview_completion
+    from causeway.usecases.failback.complete import NothingToMoveError, preview_completion
 
-    sheet = preview_completion(ways, selection, for_real=not params["dry_run"])
-    if sheet is None:
-        _tell(text := f"{ways.forward.name}: the failback is completed: no group is left to move")
+    try:
+        sheet = preview_completion(ways, selection, for_real=not params["dry_run"])
+    except NothingToMoveError as nothing:
+        _tell(text := str(nothing))
         return "", text
     text = sheet_text(sheet)
     _tell(text)

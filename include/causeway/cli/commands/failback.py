@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from causeway.config.flows_file.deployment import Deployment
     from causeway.core.failback.divergence import FailbackMode, FailbackPlan
     from causeway.core.failover.impact_sheet import Sheet
-    from causeway.usecases.failback.complete import CompletedFailback
+    from causeway.usecases.failback.complete import CompletedFailback, NothingToMoveError
     from causeway.usecases.failback.journal_store import FlowPair
 
 FENCED = 4
@@ -131,7 +131,11 @@ def _preview(request: Request, ways: FlowPair, way: FailbackMode) -> Outcome:
 def _home(request: Request, ways: FlowPair, deployment: Deployment) -> Outcome:
     from causeway.render.failover_request import still_seconds_given
     from causeway.render.failover_text import question_text, sheet_text
-    from causeway.usecases.failback.complete import complete_failback, preview_completion
+    from causeway.usecases.failback.complete import (
+        NothingToMoveError,
+        complete_failback,
+        preview_completion,
+    )
     from causeway.usecases.failback.protect_groups import protect_again
     from causeway.usecases.failover.execute import Operator, refuse_another_plan
 
@@ -139,9 +143,10 @@ def _home(request: Request, ways: FlowPair, deployment: Deployment) -> Outcome:
     still_seconds = still_seconds_given(request.options.still)
     if request.options.dry_run:
         expected = plan_given(request)
-        sheet = preview_completion(ways, selection)
-        if sheet is None:
-            return _nothing_to_move(request, ways)
+        try:
+            sheet = preview_completion(ways, selection)
+        except NothingToMoveError as nothing:
+            return _nothing_to_move(request, ways, nothing)
         refuse_another_plan(ways.reverse, sheet, expected)
         text = f"{sheet_text(sheet)}\n\n{ways.forward.name}: nothing was written"
         return Outcome(payload=sheet.as_dict(), text=text)
@@ -164,10 +169,9 @@ def _home(request: Request, ways: FlowPair, deployment: Deployment) -> Outcome:
     return _home_again(request, done, unprotected)
 
 
-def _nothing_to_move(request: Request, ways: FlowPair) -> Outcome:
-    flow = ways.forward.name
-    text = f"{flow}: the failback is completed: no group is left to move; nothing was written"
-    return with_next(request, Outcome(payload={"flow": flow, "was_done": True}, text=text))
+def _nothing_to_move(request: Request, ways: FlowPair, nothing: NothingToMoveError) -> Outcome:
+    payload: dict[str, object] = {"flow": ways.forward.name, "was_done": True}
+    return with_next(request, Outcome(payload=payload, text=f"{nothing}; nothing was written"))
 
 
 def _home_again(request: Request, done: CompletedFailback, unprotected: list[str]) -> Outcome:

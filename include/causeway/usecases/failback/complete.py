@@ -61,10 +61,19 @@ def completion_request(reverse: Flow) -> FailoverRequest:
     return FailoverRequest(flow=reverse.name, at_ms=None, mode=Mode.HOME)
 
 
-def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool = False) -> Sheet | None:
-    """The sheet alone; None: no group is left to move. Nothing is written. `for_real`: its rights are asked
-    for, too.
+class NothingToMoveError(BadInput):
+    """Whoever only looks has nothing to look at, and whoever acts has nothing to do: that is no mistake."""
 
+    def __init__(self, run: FailbackRun) -> None:
+        super().__init__(
+            f"failback {run.run} of {run.flow}", rule="is completed: no group is left to move", remedy=""
+        )
+
+
+def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool = False) -> Sheet:
+    """The sheet alone. Nothing is written. `for_real`: its rights are asked for, too.
+
+    :raises NothingToMoveError: all is home.
     :raises BadInput: no failback has opened the way, or it can't be gone again.
     """
 
@@ -75,7 +84,7 @@ def preview_completion(ways: FlowPair, selection: FlowGroups, *, for_real: bool 
 
     earlier = run_in_target_session(ways.new, look)
     if not for_real and earlier.is_home:
-        return None
+        raise NothingToMoveError(earlier.run)
     reverse, wish = ways.reverse, completion_request(ways.reverse)
     return execute.preview_failover(
         reverse, ways.new, ways.old, wish, selection, home_of=ways.forward, for_real=for_real
